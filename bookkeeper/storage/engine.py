@@ -113,8 +113,17 @@ class Engine:
 
     # -- writing ------------------------------------------------------------------------------------------
 
+    def landing(self, size: int) -> tuple[memoryview, int] | None:
+        """Memory, and where in it the records of one run, of at most ``size`` bytes, may be built for the next
+        :meth:`append`, which need not copy them then. What is not taken by it does not matter.
+
+        Valid until the next call of this engine. None: there is no such memory.
+        """
+        return self._commit.landing(size)
+
     def append(self, run: RecordRun, batch: EntryRecords, *, recovery: bool = False) -> None:
-        """Take one run of a batch (``codec.split_adds`` cuts such); the records are copied.
+        """Take one run of a batch (``codec.split_adds`` cuts such); the records are copied, or were built at
+        :meth:`landing`.
 
         Nothing is written before the journal is started (see the module). All or nothing: when it raises, no entry of
         the run was taken. Costs a few microseconds whatever the run's length.

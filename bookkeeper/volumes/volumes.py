@@ -49,7 +49,7 @@ class Volumes(ABC):
         """Compacts every volume."""
         self.placements: Placements = placements
         """Which volume has which ledger; empty with one volume, which has them all. Not to be changed."""
-        self.append, self.append_entry = writes.append, writes.append_entry
+        self.landing, self.append, self.append_entry = writes.landing, writes.append, writes.append_entry
         self.when_durable, self.start_writing = writes.when_durable, writes.start_writing
         self.fence, self.set_explicit_lac = writes.fence, writes.set_explicit_lac
         self.force, self.ledger_closed = writes.force, writes.ledger_closed

@@ -1,10 +1,45 @@
-"""Cuts a chunk of adds, as the codec built it, into runs and their replies."""
+"""Cuts what a connection received into adds, and a chunk of adds, as the codec built it, into runs and their replies."""
 
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable
 
+from bookkeeper import codec
 from bookkeeper.codec import Adds, Run
+from bookkeeper.seams import Buffer
+
+
+class ChunkCutter:
+    """Chooses where the records of one connection's chunks are built.
+
+    Those of a single run are built in the journal's memory (``landing``), where the engine takes them as they are;
+    others in memory that all connections share (``scratch``), from where it copies them. That a chunk is one run is
+    known when it is cut: it is expected if the chunk before was one, and the chunk is cut again if it is none.
+    """
+
+    __slots__ = ("_frame_max", "_landing", "_one_run", "_scratch")
+
+    def __init__(
+        self,
+        frame_max: int,
+        landing: Callable[[int], tuple[memoryview, int] | None],
+        scratch: Callable[[int], bytearray],
+    ) -> None:
+        """``landing`` is :meth:`Engine.landing`; ``scratch`` gives memory for the records of so large a chunk."""
+        self._frame_max, self._landing, self._scratch = frame_max, landing, scratch
+        self._one_run = False
+
+    def cut(self, chunk: Buffer, start: int, end: int, v2: bool) -> Adds:
+        """As ``codec.split_adds``. The records are valid until the next call of the engine or of any cutter."""
+        landing = self._landing(end - start) if self._one_run else None
+        if landing is not None:
+            adds = codec.split_adds(chunk, start, end, self._frame_max, v2, *landing)
+            if not adds.slow and len(adds.runs) <= 1:
+                return adds
+        adds = codec.split_adds(chunk, start, end, self._frame_max, v2, self._scratch(end - start))
+        self._one_run = not adds.slow and len(adds.runs) <= 1
+        return adds
 
 
 def alone(adds: Adds, run: Run) -> Adds:

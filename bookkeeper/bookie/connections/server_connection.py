@@ -18,7 +18,7 @@ from functools import partial
 
 from bookkeeper import codec, wire
 from bookkeeper.access.principal import NOBODY, Principal
-from bookkeeper.bookie.connections.add_chunk import alone, extend, replies_of
+from bookkeeper.bookie.connections.add_chunk import ChunkCutter, alone, extend, replies_of
 from bookkeeper.bookie.connections.admission import READ_CHARGE, Share, goes_first, reply_charge
 from bookkeeper.bookie.connections.connection_access import ConnectionAccess
 from bookkeeper.bookie.connections.flow_control import UNSENT_HIGH, FlowControl, ReplyFlow
@@ -56,6 +56,7 @@ class ServerConnection(FrameProtocol):
         """Long polls that wait, and for which ledger. They end with the connection."""
         self._reads = False
         """Whether the previous chunk began with plain reads."""
+        self._cutter = ChunkCutter(server.frame_max, server.bookie.engine.landing, server.scratch)
         self._now: Callable[[], float] = lambda: 0.0
 
     # -- the connection's life ----------------------------------------------------------------------------
@@ -130,8 +131,7 @@ class ServerConnection(FrameProtocol):
         Raises:
             MalformedFrameError: the rest does not begin with a frame.
         """
-        scratch = self.server.scratch(end - start)
-        adds = codec.split_adds(buffer, start, end, self.frame_max, self.detector.v2, scratch)
+        adds = self._cutter.cut(buffer, start, end, self.detector.v2)
         assert not adds.full, "a record is smaller than its frame"
         used = adds.used
         if not adds.slow:

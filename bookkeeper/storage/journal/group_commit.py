@@ -27,7 +27,7 @@ from bookkeeper.storage.base.results import Done, EngineStats
 from bookkeeper.storage.base.workers import StorageWorkers
 from bookkeeper.storage.journal.deferred_start import DeferredStart, WhenToStart
 from bookkeeper.storage.journal.entry_log_layout import EntryLogLayout, GroupCopied
-from bookkeeper.storage.journal.group_sequence import GroupSequence
+from bookkeeper.storage.journal.group_sequence import UNLOGGED_MAX, GroupSequence
 from bookkeeper.storage.journal.group_writer import GroupWriter, GroupWritten
 from bookkeeper.storage.journal.inline_sync import InlineSync
 from bookkeeper.storage.journal.journal_format import GROUP_HEADER
@@ -35,7 +35,8 @@ from bookkeeper.storage.journal.pending_group import GroupBuffer, GroupState, Pe
 from bookkeeper.storage.journal.spare_files import SpareFiles
 from bookkeeper.storage.journal.write_schedule import NextWrite, WriteSchedule
 
-_FREE_BUFFERS = 4
+_FREE_BUFFERS = UNLOGGED_MAX + 3
+"""One more than a busy journal has at a time: one collects, one is written, and the others wait for the entry log."""
 
 LAZY_SYNC_S: Final = 0.01
 """A record that is in no hurry waits at most so long for one that somebody waits for."""
@@ -86,6 +87,8 @@ class GroupCommit:
         self.inline = InlineSync(config.inline_sync_us / 1e6 if timed else 0.0)
         self.spares = SpareFiles(spares, journal, workers, config.journal_spares, self.fail)
         self._free: list[GroupBuffer] = []
+        self._next: GroupBuffer | None = None
+        """The memory of the group that begins next, where records are built already."""
         self._schedule = WriteSchedule(
             groups,
             self.inline,
@@ -107,6 +110,22 @@ class GroupCommit:
         return self.groups.failure
 
     # -- collecting ---------------------------------------------------------------------------------------
+
+    def landing(self, size: int) -> tuple[memoryview, int] | None:
+        """See :meth:`Engine.landing`."""
+        group = self.groups.collecting
+        if group is not None and group.room_for(size):
+            return group.buffer.view, GROUP_HEADER + group.size
+        if self._next is None:
+            self._next = self._buffer(self._config.group_bytes)
+        return (self._next.view, GROUP_HEADER) if GROUP_HEADER + size <= self._next.capacity else None
+
+    def is_landing(self, records: Buffer) -> bool:
+        """Whether ``records`` is memory that :meth:`landing` may have given."""
+        group = self.groups.collecting
+        return (group is not None and records is group.buffer.view) or (
+            self._next is not None and records is self._next.view
+        )
 
     def add_run(self, ledger_id: int, records: Buffer, begin: int, ends: array[int], i0: int, i1: int) -> array[int]:
         """Copy the records ``i0 .. i1 - 1``, which begin at ``begin`` in ``records``, into the collecting group.
@@ -140,10 +159,15 @@ class GroupCommit:
         """A new group takes the place of the collecting one; it has room for ``size`` bytes of records."""
         if self.groups.collecting is not None:
             self._close()
-        group_bytes = self._config.group_bytes
-        capacity = max(group_bytes, size + GROUP_HEADER + BLOCK)
-        buffer = self._free.pop() if self._free and capacity == group_bytes else GroupBuffer(capacity)
+        capacity = max(self._config.group_bytes, size + GROUP_HEADER + BLOCK)
+        if self._next is not None and capacity <= self._next.capacity:
+            buffer, self._next = self._next, None
+        else:
+            buffer = self._buffer(capacity)
         return self.groups.collect(buffer, *self._layout.next_place())
+
+    def _buffer(self, capacity: int) -> GroupBuffer:
+        return self._free.pop() if self._free and capacity == self._config.group_bytes else GroupBuffer(capacity)
 
     def cut(self, *, flags: int = 0) -> PendingGroup | None:
         """Close the collecting group; with ``flags`` there is one, if need be an empty one, and it carries them.

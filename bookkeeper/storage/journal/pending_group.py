@@ -11,6 +11,7 @@ from array import array
 from enum import IntEnum
 
 from bookkeeper.codec import chain_crcs, record_places
+from bookkeeper.errors import check
 from bookkeeper.seams import Buffer
 from bookkeeper.storage.base.durable_file import BLOCK
 from bookkeeper.storage.base.results import Done
@@ -43,7 +44,8 @@ class GroupBuffer:
 
     def __init__(self, capacity: int) -> None:
         self.capacity = -(-capacity // BLOCK) * BLOCK
-        self.memory = mmap.mmap(-1, self.capacity)  # anonymous: only a way to aligned memory (P1 is about files)
+        private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS  # only a way to aligned memory (P1 is about files)
+        self.memory = mmap.mmap(-1, self.capacity, flags=private)
         self.view = memoryview(self.memory)
 
 
@@ -101,15 +103,18 @@ class PendingGroup:
         return GROUP_HEADER + self.size + size <= self.buffer.capacity
 
     def add_run(self, ledger_id: int, records: Buffer, begin: int, ends: array[int], i0: int, i1: int) -> array[int]:
-        """Take the records ``i0 .. i1 - 1``, which begin at ``begin`` in ``records``.
+        """Take the records ``i0 .. i1 - 1``, which begin at ``begin`` in ``records``. Those that were built where they
+        belong in this group's memory are not copied.
 
         Returns:
             their places (array('q')).
         """
         end, before = ends[i1 - 1], self.size
         at = GROUP_HEADER + before
+        if records is not self.buffer.view or begin != at:
+            check(records is not self.buffer.view or begin > at, "K9", "other records have come in between")
+            self.buffer.view[at : at + end - begin] = memoryview(records)[begin:end]
         self.size = before + end - begin
-        self.buffer.view[at : at + end - begin] = memoryview(records)[begin:end]
         self.records += i1 - i0
         self._count(ledger_id, end - begin, i1 - i0)
         base = place(self.log_id, self.log_offset + before)

@@ -41,7 +41,7 @@ from bookkeeper.storage.ledgers.unknowns import Unknowns
 from bookkeeper.storage.reads.entry_places import Held
 from bookkeeper.storage.reads.entry_reader import EntryReader
 from bookkeeper.storage.updates.lac_waiters import LacWaiters
-from bookkeeper.storage.updates.record_runs import EntryRecords, RecordRun, one_record
+from bookkeeper.storage.updates.record_runs import EntryRecords, RecordRun, apart, one_record
 
 
 class LedgerUpdates:
@@ -72,6 +72,8 @@ class LedgerUpdates:
         """See :meth:`Engine.append`."""
         ledger_id, i0, i1 = LedgerId(run.ledger_id), run.i0, run.i1
         ledger = self._admit(ledger_id, run.master_key, recovery)
+        if (ledger is None or ledger.key is None) and self._commit.is_landing(batch.records):
+            batch, i0, i1 = apart(batch, i0, i1), 0, i1 - i0  # the key comes first, to where the records are
         begin = batch.record_ends[i0 - 1] if i0 else batch.record_start
         size = batch.record_ends[i1 - 1] - begin
         first, last = batch.entry_ids[i0], batch.entry_ids[i1 - 1]

@@ -73,8 +73,8 @@ class OneRun(NamedTuple):
     contiguous: bool = True
 
 
-class OneRecord(NamedTuple):
-    """The record of a single entry."""
+class FewRecords(NamedTuple):
+    """Records in memory of their own."""
 
     records: Buffer
     record_ends: array[int]
@@ -85,8 +85,15 @@ class OneRecord(NamedTuple):
 _IDS: Final = struct.Struct(">qqq")
 
 
-def one_record(entry: Buffer, master_key: bytes) -> tuple[OneRun, OneRecord]:
+def apart(batch: EntryRecords, i0: int, i1: int) -> FewRecords:
+    """Copies of the records ``i0 .. i1 - 1``."""
+    begin, ends = batch.record_ends[i0 - 1] if i0 else batch.record_start, batch.record_ends[i0:i1]
+    data = bytes(memoryview(batch.records)[begin : ends[-1]])
+    return FewRecords(data, array("q", [end - begin for end in ends]), batch.entry_ids[i0:i1])
+
+
+def one_record(entry: Buffer, master_key: bytes) -> tuple[OneRun, FewRecords]:
     """The run and the record of one entry as it came: header of 32 bytes, digest, payload."""
     data = record(entry)
     ledger_id, entry_id, lac = _IDS.unpack_from(entry)
-    return OneRun(ledger_id, master_key, lac), OneRecord(data, array("q", [len(data)]), array("q", [entry_id]))
+    return OneRun(ledger_id, master_key, lac), FewRecords(data, array("q", [len(data)]), array("q", [entry_id]))

@@ -29,6 +29,10 @@ class VolumeWrites:
         self._touched: dict[int, set[int]] = {}
         """Volumes that were given something since the last :meth:`when_durable`, and the ledgers concerned."""
 
+    def landing(self, size: int) -> tuple[memoryview, int] | None:
+        """See :meth:`Engine.landing`: it is not known yet on which volume the run's ledger is."""
+        return None
+
     def append(self, run: RecordRun, batch: EntryRecords, *, recovery: bool = False) -> None:
         """See :meth:`Engine.append`. BookieFailedError: the ledger's volume was lost."""
         ledger_id = run.ledger_id
