@@ -1,4 +1,4 @@
-"""Cuts what a connection received into adds, and a chunk of adds, as the codec built it, into runs and their replies."""
+"""Cuts what a connection received into adds, and a chunk of adds into runs and their replies."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The frames of adds that may still have to be sent again.
 
 Each run is encoded once. The same bytes go to every bookie, now and after an ensemble change. They are immutable and
-stay until the writer releases them.
+stay until the writer releases them. Large payloads are not copied into the frames: each is sent behind its frame's
+beginning as the caller gave it.
 """
 
 from __future__ import annotations
@@ -14,44 +15,122 @@ from dataclasses import dataclass
 from typing import Final
 
 from bookkeeper import codec
-from bookkeeper.ledger import QuorumSpec
+from bookkeeper.ids import LedgerId
+from bookkeeper.ledger import DigestScheme, QuorumSpec
+from bookkeeper.ledger.write import Encode
 from bookkeeper.seams import Buffer
+from bookkeeper.wire import Dialect
 
 STRIPES_KEPT: Final = 1024
 """How many lists of indices are remembered."""
 
+APART_MIN: Final = 16 * 1024
+"""Bytes from which on payloads stay apart: a piece more in each write costs less than the copy of so many."""
+
 
 @dataclass(frozen=True, slots=True)
+class Framing:
+    """What the frames of one ledger's adds have in common."""
+
+    dialect: Dialect
+    ledger_id: LedgerId
+    digest: DigestScheme
+    stream_id: int
+    deferred: bool = False
+
+
 class _Frames:
-    first: int
-    count: int
-    frames: bytes
-    ends: array[int]
-    """Where each frame ends in ``frames``."""
+    """A run whose frames lie one behind the other."""
+
+    __slots__ = ("_ends", "_frames", "count", "first", "size", "whole")
+
+    def __init__(self, first: int, count: int, frames: bytes, ends: array[int]) -> None:
+        """``ends``: where each frame ends in ``frames``."""
+        self.first, self.count, self.size = first, count, len(frames)
+        self.whole: Sequence[Buffer] = (frames,)
+        self._frames, self._ends = frames, ends
+
+    def pick(self, indices: Sequence[int]) -> Sequence[Buffer]:
+        """The frames with these indices, which ascend."""
+        return (codec.gather(self._frames, self._ends, indices),)
+
+    def cut(self, begin: int, end: int) -> Sequence[Buffer]:
+        """The frames ``begin .. end - 1``."""
+        start = self._ends[begin - 1] if begin else 0
+        return (memoryview(self._frames)[start : self._ends[end - 1]],)
+
+
+class _FramesApart:
+    """A run of large entries: the beginning of each frame, and its payload."""
+
+    __slots__ = ("_pieces", "count", "first", "size", "whole")
+
+    def __init__(self, first: int, beginnings: bytes, ends: array[int], payloads: Sequence[Buffer]) -> None:
+        self.first, self.count = first, len(payloads)
+        self.size = len(beginnings) + sum(map(len, payloads))
+        view, at = memoryview(beginnings), 0
+        pieces: list[Buffer] = []
+        for end, payload in zip(ends, payloads, strict=True):
+            pieces += (view[at:end], payload)
+            at = end
+        self._pieces = pieces
+        self.whole: Sequence[Buffer] = pieces
+
+    def pick(self, indices: Sequence[int]) -> Sequence[Buffer]:
+        """The frames with these indices, which ascend."""
+        return [piece for index in indices for piece in self._pieces[2 * index : 2 * index + 2]]
+
+    def cut(self, begin: int, end: int) -> Sequence[Buffer]:
+        """The frames ``begin .. end - 1``."""
+        return self._pieces[2 * begin : 2 * end]
 
 
 class Packets:
     """Frames of consecutive entries, by run."""
 
-    def __init__(self, spec: QuorumSpec) -> None:
+    def __init__(self, spec: QuorumSpec, framing: Framing) -> None:
         self._spec = spec
+        self._framing = framing
         self._striped = spec.is_striped
-        self._runs: deque[_Frames] = deque()
+        self._runs: deque[_Frames | _FramesApart] = deque()
         self._stripes: dict[tuple[int, int, int, int], list[int]] = {}
         self.size = 0
         """Bytes held."""
 
-    def keep(self, first: int, count: int, frames: bytes, ends: array[int]) -> None:
+    def encode(self, run: Encode, payloads: Sequence[Buffer]) -> None:
         """Add the next run."""
-        assert not self._runs or self._runs[-1].first + self._runs[-1].count == first, "runs follow each other"
-        self._runs.append(_Frames(first, count, frames, ends))
-        self.size += len(frames)
+        framing, digest = self._framing, self._framing.digest
+        apart = not framing.deferred and len(payloads[0]) >= APART_MIN and min(map(len, payloads)) >= APART_MIN
+        frames, ends = codec.encode_adds(
+            framing.dialect,
+            framing.ledger_id,
+            run.first,
+            payloads,
+            run.lac,
+            run.length_before,
+            digest.master_key,
+            digest.digest_type,
+            digest.mac_key,
+            framing.stream_id << codec.STREAM_SHIFT,
+            framing.deferred,
+            apart,
+        )
+        held = self._runs
+        assert not held or held[-1].first + held[-1].count == run.first, "runs follow each other"
+        kept = _FramesApart(run.first, frames, ends, payloads) if apart else _Frames(run.first, run.count, frames, ends)
+        held.append(kept)
+        self.size += kept.size
+
+    def drop_all(self) -> None:
+        """Drop every run: nothing is sent any more."""
+        self._runs.clear()
+        self.size = 0
 
     def release(self, upto: int) -> None:
         """Drop every run that lies wholly at or below entry ``upto``."""
         held = self._runs
         while held and held[0].first + held[0].count - 1 <= upto:
-            self.size -= len(held.popleft().frames)
+            self.size -= held.popleft().size
 
     @property
     def first(self) -> int | None:
@@ -62,7 +141,7 @@ class Packets:
         """The frames of ``first .. first + count - 1`` that the bookie at ``position`` holds, in pieces, in order."""
         newest = self._runs[-1]
         if newest.first == first and newest.count == count:  # nearly always: it was encoded this moment
-            return (self._cut(newest, position, first, first + count),) if self._striped else (newest.frames,)
+            return self._cut(newest, position, first, first + count) if self._striped else newest.whole
         pieces: list[Buffer] = []
         end = first + count
         index = bisect_right(self._runs, first, key=lambda run: run.first) - 1
@@ -71,20 +150,17 @@ class Packets:
             run = self._runs[number]
             if run.first >= end:
                 break
-            piece = self._cut(run, position, max(first, run.first), min(end, run.first + run.count))
-            if piece:
-                pieces.append(piece)
+            pieces += self._cut(run, position, max(first, run.first), min(end, run.first + run.count))
         return pieces
 
-    def _cut(self, run: _Frames, position: int, first: int, end: int) -> Buffer:
+    def _cut(self, run: _Frames | _FramesApart, position: int, first: int, end: int) -> Sequence[Buffer]:
         """The run's frames of ``first .. end - 1`` that this bookie holds; empty if it holds none."""
         if self._striped:
             held = self._stripe(position, first, end - first, first - run.first)
-            return codec.gather(run.frames, run.ends, held) if held else b""
+            return run.pick(held) if held else ()
         if end - first == run.count:
-            return run.frames
-        start = run.ends[first - run.first - 1] if first > run.first else 0
-        return memoryview(run.frames)[start : run.ends[end - run.first - 1]]
+            return run.whole
+        return run.cut(first - run.first, end - run.first)
 
     def _stripe(self, position: int, first: int, count: int, offset: int) -> list[int]:
         """The indices, from ``offset`` on, of a run's frames that the bookie at ``position`` holds.

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, assert_never
 
-from bookkeeper import codec
 from bookkeeper.client.bookie_request import failure_of
 from bookkeeper.client.bookies.back_pressure import BackPressure
 from bookkeeper.client.closing_advice import advise_closed
@@ -27,7 +26,7 @@ from bookkeeper.client.write.incarnation_watch import pauses, watch_incarnation
 from bookkeeper.client.write.lac_sender import LacSender
 from bookkeeper.client.write.metadata_writes import STORE_AWAY, change_ensemble, choose_stand_ins, close_ledger
 from bookkeeper.client.write.missing_copies import CATCH_UP_S
-from bookkeeper.client.write.packets import Packets
+from bookkeeper.client.write.packets import Framing, Packets
 from bookkeeper.client.write.pending_forces import PendingForces
 from bookkeeper.client.write.repair_marks import RepairMarks
 from bookkeeper.client.write.retry_pauses import RetryPauses
@@ -76,17 +75,17 @@ class WriterShell:
         self.on_close_ended: Callable[[], None] = lambda: None
         """Called when a close has succeeded or failed."""
         self._loop = asyncio.get_running_loop()
-        self._digest = digest
         self._sealer = sealer
         self._append_futures = append_futures
         self._spec = record.metadata.spec
-        self._packets = Packets(self._spec)
         self._tail = services.tails.begin(record.ledger_id)
         self._unencoded: Sequence[Buffer] = ()
         self._deferred = deferred_sync
         self._forces = PendingForces()
         self._stream_id = services.streams.next()
-        self._dialect = Dialect.V2 if services.config.protocol == "v2" else Dialect.V3
+        dialect = Dialect.V2 if services.config.protocol == "v2" else Dialect.V3
+        framing = Framing(dialect, record.ledger_id, digest, self._stream_id, deferred_sync)
+        self._packets = Packets(self._spec, framing)
         self._channels: dict[BookieId, AddChannel] = {}
         self._watching: dict[BookieId, tuple[asyncio.Task[None], asyncio.Event]] = {}
         self._back_pressure = BackPressure(self._loop, services.seams.rng, self._send_again)
@@ -202,7 +201,7 @@ class WriterShell:
         self._watching.clear()
         self._append_futures.fail(self.writer.progress.last_acknowledged + 1, error)
         self._forces.fail_all(error)
-        self._packets = Packets(self._spec)
+        self._packets.drop_all()
         self.on_progress()
 
     # -- effects ------------------------------------------------------------------------------------------
@@ -212,8 +211,9 @@ class WriterShell:
             match effect:
                 case writer_machine.SendAdds():
                     channel = self._channel(effect.bookie, effect.position)
-                    for frames in self._packets.frames(effect.position, effect.first, effect.count):
-                        channel.send(frames, alone=alone)
+                    pieces = self._packets.frames(effect.position, effect.first, effect.count)
+                    for piece in pieces:
+                        channel.send(piece, alone=alone and len(pieces) == 1)
                 case writer_machine.Confirm():
                     self._confirmed.value += effect.count
                     self._append_futures.confirm(effect.first + effect.count)
@@ -260,21 +260,7 @@ class WriterShell:
     def _encode(self, run: writer_machine.Encode) -> None:
         payloads, self._unencoded = self._unencoded, ()
         assert len(payloads) == run.count
-        digest = self._digest
-        frames, ends = codec.encode_adds(
-            self._dialect,
-            self.record.ledger_id,
-            run.first,
-            payloads,
-            run.lac,
-            run.length_before,
-            digest.master_key,
-            digest.digest_type,
-            digest.mac_key,
-            self._stream_id << codec.STREAM_SHIFT,
-            self._deferred,
-        )
-        self._packets.keep(run.first, run.count, frames, ends)
+        self._packets.encode(run, payloads)
         self._tail.keep(run.first, payloads)
 
     def _channel(self, bookie: BookieId, position: int) -> AddChannel:

@@ -482,17 +482,32 @@ def encode_adds(
     mac_key=b"",
     txn_base=0,
     deferred=False,
+    apart=False,
 ):
     if digest == 2:
         return pure.encode_adds(
-            dialect, ledger_id, first, payloads, lac, length_before, master_key, digest, mac_key, txn_base, deferred
+            dialect,
+            ledger_id,
+            first,
+            payloads,
+            lac,
+            length_before,
+            master_key,
+            digest,
+            mac_key,
+            txn_base,
+            deferred,
+            apart,
         )
     items: tuple = tuple(payloads)
-    check_encoding(dialect, ledger_id, first, items, lac, length_before, master_key, digest, txn_base, deferred)
+    check_encoding(dialect, ledger_id, first, items, lac, length_before, master_key, digest, txn_base, deferred, apart)
     ends: carray.array = carray.clone(_TEMPLATE, len(items), False)
     v3: cython.bint = dialect == 3
+    left_out: cython.bint = apart
     tail: cython.Py_ssize_t = 2 if deferred else 0
-    total: cython.Py_ssize_t = _measure(items, v3, ledger_id, first, digest, txn_base, tail, ends.data.as_longlongs)
+    total: cython.Py_ssize_t = _measure(
+        items, v3, ledger_id, first, digest, txn_base, tail, left_out, ends.data.as_longlongs
+    )
     out = new_bytes(total)
     _encode(
         bytes_at(out),
@@ -506,6 +521,7 @@ def encode_adds(
         digest,
         txn_base,
         tail,
+        left_out,
         ends.data.as_longlongs,
     )
     return out, ends
@@ -546,9 +562,10 @@ def _measure(
     digest: cython.int,
     txn_base: cython.ulonglong,
     tail: cython.Py_ssize_t,
+    left_out: cython.bint,
     ends: cython.p_longlong,
 ) -> cython.Py_ssize_t:
-    """Where each frame will end; behind the body come ``tail`` bytes."""
+    """Where each frame will end, of which the payload may be left out; behind the body come ``tail`` bytes."""
     most: cython.Py_ssize_t = PAYLOAD_MAX
     i: cython.Py_ssize_t
     n: cython.Py_ssize_t
@@ -558,6 +575,8 @@ def _measure(
         n = _payload_size(items[i])
         if n > most:
             raise ValueError(f"a payload of {n} bytes")
+        if left_out:
+            at -= n
         n += 32 + digest_size(digest)
         if v3:
             request = _request_size(ledger, first + i, n) + tail
@@ -581,6 +600,7 @@ def _encode(
     digest: cython.int,
     txn_base: cython.ulonglong,
     tail: cython.Py_ssize_t,
+    left_out: cython.bint,
     ends: cython.p_longlong,
 ) -> cython.int:
     i: cython.Py_ssize_t
@@ -602,6 +622,7 @@ def _encode(
                 digest,
                 txn_base,
                 tail,
+                left_out,
                 bytes_at(item),
                 len(cython.cast(bytes, item)),
             )
@@ -621,6 +642,7 @@ def _encode(
                     digest,
                     txn_base,
                     tail,
+                    left_out,
                     cython.cast(cython.p_uchar, buffer.buf),
                     buffer.len,
                 ):
@@ -645,13 +667,17 @@ def _put_add(
     digest: cython.int,
     txn_base: cython.ulonglong,
     tail: cython.Py_ssize_t,
+    left_out: cython.bint,
     payload: cython.p_uchar,
     n: cython.Py_ssize_t,
 ) -> cython.bint:
-    """One frame of exactly ``room`` bytes; false (and nothing written) if it is not."""
+    """One frame of exactly ``room`` bytes, its payload not counted if that is left out; false (and nothing written) if
+    it is not."""
     body: cython.Py_ssize_t = 32 + digest_size(digest) + n
     request: cython.Py_ssize_t
     txn: cython.ulonglong
+    if left_out:
+        room += n
     if v3:
         txn = _txn(txn_base, entry)
         request = _request_size(ledger, entry, body) + tail
@@ -671,6 +697,8 @@ def _put_add(
     put64(p + 16, lac)
     put64(p + 24, length)
     put_digest(p + 32, digest, p, payload, n)
+    if left_out:
+        return True
     memcpy(p + body - n, payload, n)
     if v3 and tail:  # writeFlags: DEFERRED_SYNC
         p[body] = 0x28

@@ -251,6 +251,7 @@ def encode_adds(
     mac_key: bytes = b"",
     txn_base: int = 0,
     deferred: bool = False,
+    apart: bool = False,
 ) -> tuple[bytes, array[int]]:
     """Frames of consecutive plain adds and where each ends (array('q')); the same bytes go to every bookie.
 
@@ -260,11 +261,16 @@ def encode_adds(
         mac_key: SHA1("mac" + password); HMAC only.
         txn_base: v3: ``stream << 40``; entry e travels under ``txn_base | e mod 2**40``.
         deferred: v3: flagged DEFERRED_SYNC (W11).
+        apart: leave the payloads out. Each frame lacks its end then, which is its payload: whoever sends it sends the
+            payload behind it, and large ones need not be copied. Not with ``deferred``, whose flag comes last.
 
     Raises:
-        ValueError: a key that is not 20 bytes, negative ids, no such dialect or digest, deferred v2.
+        ValueError: a key that is not 20 bytes, negative ids, no such dialect or digest, deferred v2, deferred and
+            apart.
     """
-    check_encoding(dialect, ledger_id, first, payloads, lac, length_before, master_key, digest, txn_base, deferred)
+    check_encoding(
+        dialect, ledger_id, first, payloads, lac, length_before, master_key, digest, txn_base, deferred, apart
+    )
     tail = DEFERRED if deferred else b""
     out = bytearray()
     ends = array("q")
@@ -288,8 +294,9 @@ def encode_adds(
             out += U32.pack(len(inner) + n + len(tail)) + inner
         out += header
         out += digest_of(digest, mac_key, header, body)
-        out += body
-        out += tail
+        if not apart:
+            out += body
+            out += tail
         ends.append(len(out))
     return bytes(out), ends
 
@@ -357,6 +364,7 @@ def check_encoding(
     digest: int,
     txn_base: int,
     deferred: bool = False,
+    apart: bool = False,
 ) -> None:
     """The arguments of ``encode_adds``, once per call.
 
@@ -369,8 +377,8 @@ def check_encoding(
         raise ValueError(f"ledger {ledger_id}, entry {first}")
     if not -1 <= lac <= INT64_MAX or not 0 <= length_before <= _LENGTH_MAX or not 0 <= txn_base < 1 << 64:
         raise ValueError(f"LAC {lac}, length {length_before}, transaction id {txn_base}")
-    if deferred and dialect != Dialect.V3:
-        raise ValueError("v2 has no flag for deferred sync")
+    if deferred and (apart or dialect != Dialect.V3):
+        raise ValueError("v2 has no flag for deferred sync, and v3 has it behind the payload")
     if type(master_key) is not bytes or len(master_key) != KEY_SIZE:
         raise ValueError(f"a master key is {KEY_SIZE} bytes")
 

@@ -110,15 +110,20 @@ class PendingGroup:
             their places (array('q')).
         """
         end, before = ends[i1 - 1], self.size
-        at = GROUP_HEADER + before
-        if records is not self.buffer.view or begin != at:
-            check(records is not self.buffer.view or begin > at, "K9", "other records have come in between")
-            self.buffer.view[at : at + end - begin] = memoryview(records)[begin:end]
-        self.size = before + end - begin
+        self._take(records, begin, end)
         self.records += i1 - i0
         self._count(ledger_id, end - begin, i1 - i0)
         base = place(self.log_id, self.log_offset + before)
         return record_places(ends, i0, i1, begin, base - begin)
+
+    def _take(self, records: Buffer, begin: int, end: int) -> None:
+        """Take ``records[begin:end]`` to the end of this group's."""
+        view, at = self.buffer.view, GROUP_HEADER + self.size
+        if records is not view:
+            view[at : at + end - begin] = memoryview(records)[begin:end]
+        elif begin != at:
+            check(False, "K9", f"records that were built at {begin} are to be taken at {at}")
+        self.size += end - begin
 
     def add_record(self, ledger_id: int, data: bytes, *, outlives: bool = False) -> int:
         """Take one whole record; its place.

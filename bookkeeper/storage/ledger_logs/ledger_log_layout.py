@@ -44,12 +44,10 @@ class LedgerGroup(PendingGroup):
 
     def add_run(self, ledger_id: int, records: Buffer, begin: int, ends: array[int], i0: int, i1: int) -> array[int]:
         """See :class:`PendingGroup`."""
-        size, before, count = ends[i1 - 1] - begin, self.size, i1 - i0
-        at = GROUP_HEADER + before
-        piece = memoryview(records)[begin : begin + size]
-        log = self._logs.take(ledger_id, piece)
-        self.buffer.view[at : at + size] = piece
-        self.size = before + size
+        end, count = ends[i1 - 1], i1 - i0
+        size = end - begin
+        log = self._logs.take(ledger_id, memoryview(records)[begin:end])
+        self._take(records, begin, end)
         self.records += count
         base = self._note(log, ledger_id, size, count)
         return record_places(ends, i0, i1, begin, base - begin)

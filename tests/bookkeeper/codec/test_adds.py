@@ -397,6 +397,20 @@ def test_entries_carry_lac_and_running_length(codec: ModuleType) -> None:
     assert headers == [(5, 3, 2, 103), (5, 4, 2, 103), (5, 5, 2, 105)]
 
 
+@both
+@pytest.mark.parametrize("digest", list(Digest))
+@pytest.mark.parametrize("dialect", [2, 3])
+def test_frames_without_payloads_want_only_these(codec: ModuleType, dialect: int, digest: Digest) -> None:
+    payloads = [b"", b"x" * 100, bytearray(b"y" * 20_000)]
+    arguments = (dialect, 5, 3, payloads, 2, 9, KEY, digest, b"mac", 7 << 40)
+    frames, _ = codec.encode_adds(*arguments)
+    beginnings, ends = codec.encode_adds(*arguments, False, True)
+    starts = [0, *ends][:-1]
+    pieces = [beginnings[start:end] + payload for start, end, payload in zip(starts, ends, payloads, strict=True)]
+    assert b"".join(pieces) == frames
+    assert ends[-1] == len(beginnings)
+
+
 def captured() -> list[tuple[str, bytes, str]]:
     """Every plain add that the official clients sent: (protocol, frame, its flag)."""
     found = []

@@ -68,7 +68,7 @@ def test_encode_adds(
     dialect: int, ledger_id: int, first: int, bodies: list[bytes], lac: int, length: int, key: bytes, digest: int
 ) -> None:
     for txn_base in (0, 7 << 40, 0xFFFFFF << 40):
-        for deferred in (False, True):
+        for deferred, apart in ((False, False), (True, False), (False, True)):
             same(
                 "encode_adds",
                 dialect,
@@ -82,6 +82,7 @@ def test_encode_adds(
                 b"m" * 20,
                 txn_base,
                 deferred,
+                apart,
             )
     views = [memoryview(bytearray(body)) for body in bodies]
     same("encode_adds", dialect, ledger_id, first, views, lac, length, key, digest, b"m" * 20, 0, dialect == 3)
@@ -112,6 +113,7 @@ def test_encode_recovery_adds(dialect: int, ledger_id: int, some: list[tuple[int
         (2, 5, 0, ["text"], -1, 0, KEY, 3, b"", 0),
         (2, 5, 0, [b""], -1, 0, KEY, 3, b"", 0, True),
         (2, 5, 0, [b""], -1, 0, KEY, 2, b"", 0, True),
+        (3, 5, 0, [b""], -1, 0, KEY, 3, b"", 0, True, True),
     ],
 )
 def test_arguments_that_cannot_be_encoded(arguments: tuple[object, ...]) -> None:

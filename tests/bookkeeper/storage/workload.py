@@ -84,6 +84,16 @@ def make_adds(ledger_id: int, entry_ids: list[int], size: int = 60, lac: int | N
     return Adds(0, b"".join(records), 0, ends, b"", array("q"), ids, [run], [], [], False, False, None)
 
 
+def landed(engine: Storage, adds: Adds) -> Adds:
+    """The same adds, their records built where the engine wants them, as a connection has the codec build them."""
+    records = bytes(adds.records)
+    landing = engine.landing(len(records))
+    assert landing is not None
+    view, at = landing
+    view[at : at + len(records)] = records
+    return adds._replace(records=view, record_start=at, record_ends=array("q", [at + end for end in adds.record_ends]))
+
+
 def read(engine: Storage, workers: QueueWorkers, ledger_id: int, entry_id: int) -> bytes | BaseException:
     got: list[bytes | BaseException] = []
     engine.read(lid(ledger_id), EntryId(entry_id), got.append)

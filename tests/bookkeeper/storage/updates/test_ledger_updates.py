@@ -18,15 +18,19 @@ from bookkeeper.errors import (
     UnauthorizedError,
 )
 from bookkeeper.ids import EntryId
+from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.index import ledger_descriptor
 from bookkeeper.storage.index.moved_entries import MovedEntries
 from bookkeeper.storage.updates import ledger_updates
+from bookkeeper.storage.updates.record_runs import one_record
 from tests.bookkeeper.storage.recording_disk import RecordingDisk, crash_images
 from tests.bookkeeper.storage.workload import (
     CONFIG,
     KEY,
+    PER_LEDGER,
     add,
+    landed,
     lid,
     make_adds,
     make_entry,
@@ -40,6 +44,54 @@ Answers = list[BaseException | None]
 @pytest.fixture
 def disk() -> RecordingDisk:
     return RecordingDisk()
+
+
+@pytest.mark.rule("K9", "K31")
+@pytest.mark.parametrize("config", [CONFIG, PER_LEDGER], ids=["one log", "a log for each ledger"])
+def test_runs_that_were_built_in_the_journals_memory_are_stored_as_they_came(
+    disk: RecordingDisk, config: StorageConfig
+) -> None:
+    engine, workers = open_engine(disk, config)
+    stored: dict[tuple[int, int], bytes] = {}
+    for step in range(40):  # ledgers whose key comes first, groups that have no room, state records in between
+        ledger, ids = step % 3, list(range(step * 4, step * 4 + 1 + step % 4))
+        adds = landed(engine, make_adds(ledger, ids, size=100 + 61 * (step % 5), lac=0))
+        if step % 11 == 7:
+            with pytest.raises(UnauthorizedError):  # what is refused leaves nothing behind
+                engine.append(adds.runs[0]._replace(master_key=b"x" * 20), adds)
+            continue
+        engine.append(adds.runs[0], adds)
+        stored |= {(ledger, each): make_entry(ledger, each, lac=0, size=100 + 61 * (step % 5)) for each in ids}
+        if step % 7 == 3:
+            engine.fence(lid(100 + step), KEY, lambda error: None)
+        if step % 5 == 4:
+            engine.when_durable(lambda error: None)
+        assert read(engine, workers, ledger, ids[-1]) == stored[ledger, ids[-1]]
+    workers.pump()
+    engine.when_durable(lambda error: None)
+    workers.pump()
+    for _ in range(2):
+        assert {key: read(engine, workers, *key) for key in stored} == stored
+        engine, workers = open_engine(disk, config)
+
+
+@pytest.mark.rule("K31")
+@pytest.mark.parametrize("known", [False, True], ids=["a new ledger", "a key that is not known yet"])
+def test_the_key_goes_ahead_of_entries_that_were_built_in_its_place(disk: RecordingDisk, known: bool) -> None:
+    engine, workers = open_engine(disk)
+    add(engine, 2, 0)
+    if known:
+        engine.append(*one_record(make_entry(1, 0), KEY))
+        ledger = engine._ledgers.ledgers.get(lid(1))
+        assert ledger is not None
+        ledger.key = None
+    adds = landed(engine, make_adds(1, [5, 6, 9], lac=0))
+    engine.append(adds.runs[0], adds)
+    engine.when_durable(lambda error: None)
+    workers.pump()
+    engine, workers = open_engine(disk)
+    assert [read(engine, workers, 1, each) for each in (5, 6, 9)] == [make_entry(1, each, lac=0) for each in (5, 6, 9)]
+    assert engine.master_key(lid(1)) == KEY
 
 
 @pytest.mark.rule("B2", "B3", "K31")
