@@ -72,6 +72,10 @@ class Slowness(Enum):
     REPLIES = "replies"
 
 
+# As a global: to look a member up in its class costs ten times as much (CPython 3.11).
+_FLOWING: Final = ReplyFlow.FLOWING
+
+
 class FlowControl:
     """The flow control of one connection. A method that returns True asks to pause, or to resume, reading."""
 
@@ -87,7 +91,7 @@ class FlowControl:
     )
 
     def __init__(self) -> None:
-        self.replies = ReplyFlow.FLOWING
+        self.replies = _FLOWING
         self.admission = AdmissionFlow.IDLE
         self.stalled_since: float | None = None
         """Since when the client takes no replies; None while it takes them."""
@@ -108,11 +112,7 @@ class FlowControl:
     @property
     def held(self) -> bool:
         """Whether any part holds the connection."""
-        return (
-            self.replies is not ReplyFlow.FLOWING
-            or self.admission is AdmissionFlow.QUEUED
-            or self.stalled_since is not None
-        )
+        return self.replies is not _FLOWING or self.admission is AdmissionFlow.QUEUED or self.stalled_since is not None
 
     # -- replies ------------------------------------------------------------------------------------------
 
@@ -123,7 +123,7 @@ class FlowControl:
         """
         if unsent + self.waiting * self.typical <= UNSENT_HIGH:
             return False
-        assert self.replies is ReplyFlow.FLOWING, "a request is taken from a connection that is not read"
+        assert self.replies is _FLOWING, "a request is taken from a connection that is not read"
         self.replies = ReplyFlow.AWAITING_ANSWERS if self.waiting else ReplyFlow.AWAITING_FLUSH
         self.partial_since = None
         return True
@@ -132,7 +132,7 @@ class FlowControl:
         """A turn of the loop has passed: the replies are sent, or the client has stalled. Returns True to resume."""
         if self.replies is not ReplyFlow.AWAITING_FLUSH:
             return False
-        self.replies = ReplyFlow.FLOWING
+        self.replies = _FLOWING
         return True
 
     def on_request_waits(self) -> None:
@@ -147,7 +147,7 @@ class FlowControl:
             return False
         if self.waiting and unsent + self.waiting * self.typical > UNSENT_HIGH:
             return False
-        self.replies = ReplyFlow.FLOWING
+        self.replies = _FLOWING
         return True
 
     def on_answered_at_once(self, size: int) -> None:

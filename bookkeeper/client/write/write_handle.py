@@ -66,6 +66,7 @@ class WriteHandle:
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._id = record.ledger_id
+        self._what = f"the writer of ledger {self._id}"
         self._entry_size_max = services.config.entry_size_max
         self._append_futures = AppendFutures()
         self._shell = WriterShell(
@@ -340,7 +341,7 @@ class WriteHandle:
         return payload
 
     def _require_here(self) -> None:
-        require_loop(self._loop, f"the writer of ledger {self._id}", "append where it was made")
+        require_loop(self._loop, self._what, "append where it was made")
 
     def _error(self) -> BookKeeperError | None:
         return self._let_go or self._writer.error

@@ -11,7 +11,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 
 from bookkeeper.client.bookie_request import failure_of
 from bookkeeper.client.bookies.back_pressure import BackPressure
@@ -49,6 +49,9 @@ from bookkeeper.wire import Dialect, Reply, Status, error_of
 from bookkeeper.wire import ForceLedger as ForceRequest
 
 _log = logging.getLogger(__name__)
+
+# As a global: to look a member up in its class costs ten times as much (CPython 3.11).
+_OK: Final = Status.OK
 
 
 class WriterShell:
@@ -328,7 +331,7 @@ class WriterShell:
         now = self._loop.time()
         writer = self.writer
         for first, count, status in batch:
-            if status is Status.OK:
+            if status is _OK:
                 if self._back_pressure:
                     self._back_pressure.on_accepted(channel.bookie, first, count)
                 if effects := writer.on_acks(channel.bookie, first, count, now):

@@ -111,7 +111,7 @@ class WatchIncarnation:
     bookie: BookieId
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PublishLac:
     """On the next turn of the loop call ``lac_to_publish()``. If the result is not None, send it as an explicit last
     add confirmed (W16) to an ack quorum, the first of ``bookies``, and call ``on_lac_published``: whoever asks a

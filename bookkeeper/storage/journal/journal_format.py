@@ -70,9 +70,10 @@ class FileHeader:
             raise CorruptionError(f"{what}: a header of {len(body)} bytes") from None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class GroupHeader:
-    """What precedes the records of a group."""
+    """What precedes the records of a group. Never changed; not frozen, because making a frozen one takes four times as
+    long."""
 
     flags: int
     file_id: int

@@ -9,6 +9,7 @@ from __future__ import annotations
 import mmap
 from array import array
 from enum import IntEnum
+from typing import Final
 
 from bookkeeper.codec import chain_crcs, record_places
 from bookkeeper.errors import check
@@ -35,6 +36,10 @@ class GroupState(IntEnum):
     """It is synced in the journal. Its waiters may be answered."""
     LOGGED = 4
     """It is in the entry log, too. Nobody reads it from memory any more."""
+
+
+# As a global: to look a member up in its class costs ten times as much (CPython 3.11).
+_COLLECTING: Final = GroupState.COLLECTING
 
 
 class GroupBuffer:
@@ -81,7 +86,7 @@ class PendingGroup:
         """Where the first record will lie."""
         self.sequence = self.file_id = self.file_offset = self.file_bytes = self.flags = 0
         """Its number, its place and its size in the journal: given by the group sequence when it is written."""
-        self.state = GroupState.COLLECTING
+        self.state = _COLLECTING
         """Written by the group sequence alone."""
         self.header: bytes | None = None
         self.waiters: list[Done] = []

@@ -6,9 +6,9 @@ from typing import get_args
 
 import pytest
 
-from bookkeeper.ledger.write.effects import Confirm, Effect, Encode, Release, SendAdds
+from bookkeeper.ledger.write.effects import Confirm, Effect, Encode, PublishLac, Release, SendAdds
 
-OF_EVERY_APPEND = (Encode, SendAdds, Confirm, Release)
+OF_EVERY_APPEND = (Encode, SendAdds, Confirm, Release, PublishLac)
 
 
 @pytest.mark.parametrize("kind", get_args(Effect), ids=lambda kind: kind.__name__)
