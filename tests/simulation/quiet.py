@@ -226,7 +226,7 @@ async def _check_bookie(cluster: SwarmCluster, name: str) -> None:
         got: asyncio.Future[bytes | BaseException] = asyncio.get_running_loop().create_future()
         engine.read(LedgerId(ledger), EntryId(entry), got.set_result)
         found = await got
-        digest = cluster.handles[ledger]._shell._digest
+        digest = cluster.handles[ledger]._shell._packets.framing.digest
         sealer = cluster.handles[ledger]._shell._sealer
         try:
             if isinstance(found, BaseException):

@@ -90,7 +90,8 @@ class Packets:
 
     def __init__(self, spec: QuorumSpec, framing: Framing) -> None:
         self._spec = spec
-        self._framing = framing
+        self.framing = framing
+        """What the frames of the ledger have in common."""
         self._striped = spec.is_striped
         self._runs: deque[_Frames | _FramesApart] = deque()
         self._stripes: dict[tuple[int, int, int, int], list[int]] = {}
@@ -99,7 +100,7 @@ class Packets:
 
     def encode(self, run: Encode, payloads: Sequence[Buffer]) -> None:
         """Add the next run."""
-        framing, digest = self._framing, self._framing.digest
+        framing, digest = self.framing, self.framing.digest
         apart = not framing.deferred and len(payloads[0]) >= APART_MIN and min(map(len, payloads)) >= APART_MIN
         frames, ends = codec.encode_adds(
             framing.dialect,
