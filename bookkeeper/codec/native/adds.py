@@ -485,45 +485,18 @@ def encode_adds(
     apart=False,
 ):
     if digest == 2:
-        return pure.encode_adds(
-            dialect,
-            ledger_id,
-            first,
-            payloads,
-            lac,
-            length_before,
-            master_key,
-            digest,
-            mac_key,
-            txn_base,
-            deferred,
-            apart,
-        )
+        rest = mac_key, txn_base, deferred, apart
+        return pure.encode_adds(dialect, ledger_id, first, payloads, lac, length_before, master_key, digest, *rest)
     items: tuple = tuple(payloads)
     check_encoding(dialect, ledger_id, first, items, lac, length_before, master_key, digest, txn_base, deferred, apart)
     ends: carray.array = carray.clone(_TEMPLATE, len(items), False)
     v3: cython.bint = dialect == 3
-    left_out: cython.bint = apart
-    tail: cython.Py_ssize_t = 2 if deferred else 0
-    total: cython.Py_ssize_t = _measure(
-        items, v3, ledger_id, first, digest, txn_base, tail, left_out, ends.data.as_longlongs
-    )
-    out = new_bytes(total)
-    _encode(
-        bytes_at(out),
-        items,
-        v3,
-        ledger_id,
-        first,
-        lac,
-        length_before,
-        bytes_at(master_key),
-        digest,
-        txn_base,
-        tail,
-        left_out,
-        ends.data.as_longlongs,
-    )
+    tail: cython.Py_ssize_t = -1 if apart else 2 if deferred else 0
+    places: cython.p_longlong = ends.data.as_longlongs
+    key: cython.p_uchar = bytes_at(master_key)
+    out = new_bytes(_measure(items, v3, ledger_id, first, digest, txn_base, tail, places))
+    to: cython.p_uchar = bytes_at(out)
+    _encode(to, items, v3, ledger_id, first, lac, length_before, key, digest, txn_base, tail, places)
     return out, ends
 
 
@@ -562,10 +535,9 @@ def _measure(
     digest: cython.int,
     txn_base: cython.ulonglong,
     tail: cython.Py_ssize_t,
-    left_out: cython.bint,
     ends: cython.p_longlong,
 ) -> cython.Py_ssize_t:
-    """Where each frame will end, of which the payload may be left out; behind the body come ``tail`` bytes."""
+    """Where each frame will end; behind the body come ``tail`` bytes, and below 0 its payload is left out."""
     most: cython.Py_ssize_t = PAYLOAD_MAX
     i: cython.Py_ssize_t
     n: cython.Py_ssize_t
@@ -575,11 +547,11 @@ def _measure(
         n = _payload_size(items[i])
         if n > most:
             raise ValueError(f"a payload of {n} bytes")
-        if left_out:
+        if tail < 0:
             at -= n
         n += 32 + digest_size(digest)
         if v3:
-            request = _request_size(ledger, first + i, n) + tail
+            request = _request_size(ledger, first + i, n) + (tail if tail > 0 else 0)
             at += 4 + 7 + varint_size(_txn(txn_base, first + i)) + 2 + varint_size(request) + request
         else:
             at += 28 + n
@@ -600,7 +572,6 @@ def _encode(
     digest: cython.int,
     txn_base: cython.ulonglong,
     tail: cython.Py_ssize_t,
-    left_out: cython.bint,
     ends: cython.p_longlong,
 ) -> cython.int:
     i: cython.Py_ssize_t
@@ -622,7 +593,6 @@ def _encode(
                 digest,
                 txn_base,
                 tail,
-                left_out,
                 bytes_at(item),
                 len(cython.cast(bytes, item)),
             )
@@ -642,7 +612,6 @@ def _encode(
                     digest,
                     txn_base,
                     tail,
-                    left_out,
                     cython.cast(cython.p_uchar, buffer.buf),
                     buffer.len,
                 ):
@@ -667,24 +636,22 @@ def _put_add(
     digest: cython.int,
     txn_base: cython.ulonglong,
     tail: cython.Py_ssize_t,
-    left_out: cython.bint,
     payload: cython.p_uchar,
     n: cython.Py_ssize_t,
 ) -> cython.bint:
-    """One frame of exactly ``room`` bytes, its payload not counted if that is left out; false (and nothing written) if
-    it is not."""
+    """One frame of exactly ``room`` bytes (as ``_measure`` has it); false (and nothing written) if it is not."""
     body: cython.Py_ssize_t = 32 + digest_size(digest) + n
     request: cython.Py_ssize_t
     txn: cython.ulonglong
-    if left_out:
+    if tail < 0:
         room += n
     if v3:
         txn = _txn(txn_base, entry)
-        request = _request_size(ledger, entry, body) + tail
+        request = _request_size(ledger, entry, body) + (tail if tail > 0 else 0)
         if room != 4 + 7 + varint_size(txn) + 2 + varint_size(request) + request:
             return False
         put32(p, cython.cast(cython.uint, room - 4))
-        p = _put_request(p + 4, ledger, entry, key, txn, body, tail)
+        p = _put_request(p + 4, ledger, entry, key, txn, body, tail if tail > 0 else 0)
     else:
         if room != 28 + body:
             return False
@@ -697,10 +664,9 @@ def _put_add(
     put64(p + 16, lac)
     put64(p + 24, length)
     put_digest(p + 32, digest, p, payload, n)
-    if left_out:
-        return True
-    memcpy(p + body - n, payload, n)
-    if v3 and tail:  # writeFlags: DEFERRED_SYNC
+    if tail >= 0:
+        memcpy(p + body - n, payload, n)
+    if v3 and tail > 0:  # writeFlags: DEFERRED_SYNC
         p[body] = 0x28
         p[body + 1] = 1
     return True

@@ -44,7 +44,6 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from bookkeeper.errors import BookKeeperError, LedgerClosedError, TooManyRequestsError, check
 from bookkeeper.ids import BookieId, EntryId
@@ -71,11 +70,7 @@ from bookkeeper.ledger.write.ensemble_changes import EnsembleChanges
 from bookkeeper.ledger.write.force_rounds import ForceRounds
 from bookkeeper.ledger.write.member_shares import MemberShares
 from bookkeeper.ledger.write.progress import WriterProgress
-from bookkeeper.ledger.write.writer_end import WriterEnd, WriterState
-
-# As a global: to look a member up in its class costs ten times as much (CPython 3.11).
-_OPEN: Final = WriterState.OPEN
-_CLOSING: Final = WriterState.CLOSING
+from bookkeeper.ledger.write.writer_end import CLOSING, OPEN, WriterEnd, WriterState
 
 
 class LedgerWriter:
@@ -148,7 +143,7 @@ class LedgerWriter:
 
         Returns the first id. Raises: ``error``, which ended the handle.
         """
-        if self._end.state is not _OPEN:
+        if self._end.state is not OPEN:
             raise self.error or LedgerClosedError("the ledger is closed")
         progress = self.progress
         first, count = progress.next_entry, len(sizes)
@@ -167,7 +162,7 @@ class LedgerWriter:
         Args:
             kept_from: packets below this entry were released, so that the bookie will never get them (W14).
         """
-        member, is_open = self._ensemble.live_member(bookie), self._end.state is _OPEN
+        member, is_open = self._ensemble.live_member(bookie), self._end.state is OPEN
         effects: list[Effect] = []
         if member is not None and (is_open or self._end.waits_for_force):
             known = self.progress.next_entry if is_open else self.progress.last_acknowledged + 1  # R13
@@ -183,8 +178,8 @@ class LedgerWriter:
         if end > following:
             end = following
         state = self._end.state
-        if state is not _OPEN and not self._forcing.active:
-            if state is _CLOSING:  # too late to count; ``on_closed`` asks who has what (W14)
+        if state is not OPEN and not self._forcing.active:
+            if state is CLOSING:  # too late to count; ``on_closed`` asks who has what (W14)
                 member.acks.add(first, end)
             return []  # the writer ended (W6)
         if not member.acks.add(first, end):
@@ -206,7 +201,7 @@ class LedgerWriter:
     def _confirm(self, now: float) -> list[Effect]:
         """Confirm the acknowledged prefix (W1, W2), unless an ensemble change is in flight (W4)."""
         ensemble, progress = self._ensemble, self.progress
-        if not progress.pending or ensemble.changing is not None or self._end.state is not _OPEN:
+        if not progress.pending or ensemble.changing is not None or self._end.state is not OPEN:
             return []
         first = progress.last_acknowledged + 1
         end = ensemble.acknowledged_below(first, progress.next_entry)
@@ -235,7 +230,7 @@ class LedgerWriter:
         A fenced or unauthorised reply ends the handle. After anything else the bookie counts as failed.
         """
         effects: list[Effect] = []
-        if self._end.state is _OPEN or self._end.waits_for_force:
+        if self._end.state is OPEN or self._end.waits_for_force:
             self._follow(self._ensemble.on_bookie_failed(bookie, error), now, effects)
         return effects
 
@@ -245,7 +240,7 @@ class LedgerWriter:
 
     def on_bookie_returned(self, bookie: BookieId, metadata: LedgerMetadata, now: float) -> list[Effect]:
         """``bookie`` answers again. ``metadata`` were read after that, after a sync (W10b)."""
-        if self._end.state is not _OPEN or bookie not in self._ensemble.failed_bookies:
+        if self._end.state is not OPEN or bookie not in self._ensemble.failed_bookies:
             return []
         if metadata.state is not LedgerState.OPEN:
             return self._end_of_ledger(metadata)
@@ -266,12 +261,12 @@ class LedgerWriter:
         asked = self._ensemble.end_change()
         state, is_open = self._end.state, metadata.state is LedgerState.OPEN
         effects: list[Effect] = []
-        if state is _CLOSING:
+        if state is CLOSING:
             if is_open:
                 self._changes.seat(metadata.last_fragment, now, effects, send=False)
                 self.metadata = metadata
             return effects + self._close_metadata()
-        if state is not _OPEN or asked is None:
+        if state is not OPEN or asked is None:
             return []
         if not is_open:
             return self._end_of_ledger(metadata)
@@ -282,9 +277,9 @@ class LedgerWriter:
     def on_change_failed(self, reason: ChangeFailure, now: float) -> list[Effect]:
         """The change that was asked for was not made, or the stored metadata say that the ledger has ended."""
         asked = self._ensemble.end_change()
-        if self._end.state is _CLOSING and asked is not None:
+        if self._end.state is CLOSING and asked is not None:
             return self._close_metadata()
-        if self._end.state is not _OPEN:
+        if self._end.state is not OPEN:
             return []
         if (end := ended_while_changing(reason)) is not None:
             return self._fail(end)
@@ -295,7 +290,7 @@ class LedgerWriter:
     def on_spares_changed(self, now: float) -> list[Effect]:
         """A bookie appeared that may stand in."""
         effects: list[Effect] = []
-        if self._end.state is _OPEN:
+        if self._end.state is OPEN:
             self._ensemble.on_spares_changed(now)
             self._changes.ask(now, effects)
         return effects
@@ -312,7 +307,7 @@ class LedgerWriter:
         Returns the number of the force; ``ForceDone`` or ``ForceFailed`` reports its end. Raises: ``error``, which
         ended the handle.
         """
-        if self._end.state is not _OPEN:
+        if self._end.state is not OPEN:
             raise self.error or LedgerClosedError("the ledger is closed")
         number = self._forcing.ask(self.progress.last_acknowledged, self.progress.acknowledged_length, now)
         return number, self._go_on_forcing(now)
@@ -339,7 +334,7 @@ class LedgerWriter:
         visible = self._sync.visible(progress.last_acknowledged, forcing.forced)
         if visible > progress.last_add_confirmed:
             progress.last_add_confirmed = EntryId(visible)
-            if self._end.state is _OPEN and not progress.pending:
+            if self._end.state is OPEN and not progress.pending:
                 effects.append(PublishLac(progress.last_add_confirmed, self._ensemble.live_bookies))
         if self._end.waits_for_force and progress.last_add_confirmed == progress.last_acknowledged:
             self._end.waits_for_force = False
@@ -369,12 +364,12 @@ class LedgerWriter:
 
     def lac_to_publish(self) -> EntryId | None:
         """The last add confirmed to send on its own now; None if the next add will carry it anyway."""
-        return self.progress.unpublished_lac if self._end.state is _OPEN else None
+        return self.progress.unpublished_lac if self._end.state is OPEN else None
 
     def is_final_lac(self, lac: EntryId) -> bool:
         """Whether no entry has been added or confirmed since the explicit last add confirmed ``lac`` was sent."""
         progress = self.progress
-        return lac == progress.last_add_confirmed and not progress.pending and self._end.state is _OPEN
+        return lac == progress.last_add_confirmed and not progress.pending and self._end.state is OPEN
 
     def on_lac_published(self, lac: EntryId) -> None:
         """The explicit last add confirmed ``lac`` was sent."""
@@ -389,7 +384,7 @@ class LedgerWriter:
 
     def _fail(self, error: BookKeeperError) -> list[Effect]:
         """End for good (W6). The outcome of every pending add is unknown (W7)."""
-        if self._end.state is not _OPEN:
+        if self._end.state is not OPEN:
             return []  # a close that is under way meets the same reason
         self._end.fail(error)
         return self._fail_pending(error) + self._forcing.fail(error)
@@ -417,11 +412,11 @@ class LedgerWriter:
         Raises: the error that ended the handle, if it may not close the ledger, or cannot force it, any more.
         """
         state, progress = self._end.state, self.progress
-        if state in (_CLOSING, WriterState.CLOSED):
+        if state in (CLOSING, WriterState.CLOSED):
             return []
         forces = force and progress.last_acknowledged > progress.last_add_confirmed
         closed = self._end.begin_close(force=forces)
-        effects = self._fail_pending(closed, forces=forces) if state is _OPEN else []
+        effects = self._fail_pending(closed, forces=forces) if state is OPEN else []
         if forces:
             self._forcing.ask(progress.last_acknowledged, progress.acknowledged_length, now)
             return effects + self._go_on_forcing(now)
@@ -470,7 +465,7 @@ class LedgerWriter:
         effects = forcing.on_tick(now, ensemble.members, progress.last_acknowledged, progress.acknowledged_length)
         if effects or forcing.active:
             effects = self._after_force_failed(effects, now)
-        if self._end.state is not _OPEN:
+        if self._end.state is not OPEN:
             return effects
         if progress.deadline is not None and now >= progress.deadline:
             late = not_acknowledged(progress.last_acknowledged + 1, ensemble, self.config.add_timeout_ms)
@@ -493,7 +488,7 @@ class LedgerWriter:
 
         Raises: InvariantError.
         """
-        progress, is_open = self.progress, self._end.state is _OPEN
+        progress, is_open = self.progress, self._end.state is OPEN
         self._ensemble.validate_state()
         self._forcing.validate_state(progress.last_acknowledged)
         self._end.validate_state(forces=self._forcing.active)

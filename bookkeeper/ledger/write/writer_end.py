@@ -14,6 +14,7 @@ Rules
 from __future__ import annotations
 
 from enum import Enum
+from typing import Final
 
 from bookkeeper.errors import BookKeeperError, ClientClosedError, LedgerClosedError, check
 from bookkeeper.ledger.ensemble.sync_policy import SyncPolicy
@@ -26,6 +27,11 @@ class WriterState(Enum):
     CLOSING = "closing"
     CLOSED = "closed"
     FAILED = "failed"
+
+
+# As globals: to look a member up in its class costs ten times as much (CPython 3.11).
+OPEN: Final = WriterState.OPEN
+CLOSING: Final = WriterState.CLOSING
 
 
 class WriterEnd:
