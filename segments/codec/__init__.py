@@ -1,4 +1,4 @@
-"""The hot path of a reader whose stream has entries of one record: runs of them are read as one thing.
+"""The hot path of a reader: runs of entries of one record are read as one thing, and numbers become columns.
 
 A *lone* entry holds one value and nothing else, as a writer leaves it that waits for each record: no key, no headers,
 no producer, not compressed.
@@ -27,5 +27,7 @@ count_lone = _codec.count_lone
 lone_values = _codec.lone_values
 lone_records = _codec.lone_records
 lone_columns = _codec.lone_columns
+rising = _codec.rising
+repeated = _codec.repeated
 
-__all__ = ["count_lone", "lone_columns", "lone_records", "lone_values"]
+__all__ = ["count_lone", "lone_columns", "lone_records", "lone_values", "repeated", "rising"]

@@ -187,3 +187,27 @@ def lone_columns(payloads: list, a: cython.Py_ssize_t, b: cython.Py_ssize_t):
         ms = _i64(p + 24)
         memcpy(time + 8 * (i - a), cython.address(ms), 8)
     return offsets, data, times
+
+
+def rising(first: cython.longlong, n: cython.Py_ssize_t):
+    i: cython.Py_ssize_t
+    number: cython.longlong
+    size: cython.Py_ssize_t = max(0, n)
+    if size and first > 0x7FFFFFFFFFFFFFFF - (size - 1):
+        raise OverflowError(f"{n} numbers from {first} on")
+    made = new_bytes(8 * size)
+    p: cython.p_uchar = bytes_at(made)
+    for i in range(size):
+        number = first + i
+        memcpy(p + 8 * i, cython.address(number), 8)
+    return made
+
+
+def repeated(value: cython.longlong, n: cython.Py_ssize_t):
+    i: cython.Py_ssize_t
+    size: cython.Py_ssize_t = max(0, n)
+    made = new_bytes(8 * size)
+    p: cython.p_uchar = bytes_at(made)
+    for i in range(size):
+        memcpy(p + 8 * i, cython.address(value), 8)
+    return made

@@ -27,8 +27,8 @@ def count_lone(payloads: list[bytes], at: int, seq_no: int) -> tuple[int, int]:
         Their number, and the sequence number of the first.
     """
     count, first = 0, seq_no
-    for payload in payloads[max(at, 0) :] if at >= 0 else ():
-        found = _seq_no(payload)
+    while 0 <= at < len(payloads) - count:
+        found = _seq_no(payloads[at + count])
         if found < 0 or (found != first + count if count else 0 <= seq_no != found):
             break
         if not count:
@@ -132,6 +132,24 @@ def lone_columns(payloads: list[bytes], a: int, b: int) -> tuple[bytes, bytes, b
         raise ValueError("more than 2 GiB of values")
     offsets = array("i", accumulate(map(len, values), initial=0))
     return offsets.tobytes(), b"".join(values), array("q", _append_ms(payloads, a, b)).tobytes()
+
+
+def rising(first: int, n: int) -> bytes:
+    """``n`` integers of 64 bits as a column, each one more than the one before.
+
+    Raises:
+        OverflowError: they do not fit.
+    """
+    return array("q", range(first, first + n)).tobytes()
+
+
+def repeated(value: int, n: int) -> bytes:
+    """``n`` times the same integer of 64 bits, as a column.
+
+    Raises:
+        OverflowError: it does not fit.
+    """
+    return array("q", [value]).tobytes() * n
 
 
 def _append_ms(payloads: Sequence[bytes], a: int, b: int) -> list[int]:

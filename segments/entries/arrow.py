@@ -8,7 +8,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from bookkeeper.install import how_to_install
-from segments.errors import MissingLibraryError
+from segments.codec import repeated, rising
+from segments.errors import EntryCorruptError, MissingLibraryError
 
 if TYPE_CHECKING:
     from segments.entries.lone_entries import LoneEntries
@@ -27,7 +28,7 @@ def record_batch(
         MissingLibraryError: pyarrow is not installed.
     """
     wanted, n, count = schema(names), entry.count, max(0, b - a)
-    columns = [_column(name, entry, sections, n) for name in wanted.names]
+    columns = [_column(name, entry, sections, n) for name in _names_of(names)]
     whole = _arrow().RecordBatch.from_arrays(columns, schema=wanted)
     return whole if (a, count) == (0, n) else whole.slice(a, count)
 
@@ -42,7 +43,7 @@ def joined_batch(parts: Sequence[_Part], names: tuple[str, ...] | None = None) -
     if len(parts) == 1:
         return record_batch(*parts[0], names)
     wanted = schema(names)
-    columns = [_joined_numbers(parts) if name == "seq_no" else _joined(name, parts) for name in wanted.names]
+    columns = [_joined_numbers(parts) if name == "seq_no" else _joined(name, parts) for name in _names_of(names)]
     return _arrow().RecordBatch.from_arrays(columns, schema=wanted)
 
 
@@ -56,7 +57,8 @@ def _column(name: str, entry: StoredEntry | LoneEntries, sections: Sections | No
     """All ``n`` records of an entry, or of a run of lone ones, which has no sections."""
     if sections is not None:
         return _MAKERS[name](entry, sections, n)  # type: ignore[arg-type]  # with sections it is a stored one
-    return _LONE_MAKERS.get(name, _nulls)(name, entry, n)  # type: ignore[arg-type]
+    make = _LONE_MAKERS.get(name)
+    return _no(name, n) if make is None else make(entry, n)  # type: ignore[arg-type]
 
 
 def _joined_numbers(parts: Sequence[_Part]) -> Any:
@@ -93,18 +95,27 @@ def schema(names: tuple[str, ...] | None = None) -> Any:
     return whole if names is None else pa.schema([whole.field(name) for name in names])
 
 
+@cache
+def _int64() -> Any:
+    return _arrow().int64()
+
+
+@cache
+def _names_of(names: tuple[str, ...] | None) -> tuple[str, ...]:
+    return tuple(schema(names).names)
+
+
 def _segment(entry: StoredEntry, sections: Sections, n: int) -> Any:
-    pa = _arrow()
-    return pa.repeat(pa.scalar(entry.segment, pa.int64()), n)
+    return _same(_int64(), entry.segment, n)
 
 
 def _entry(entry: StoredEntry, sections: Sections, n: int) -> Any:
-    pa = _arrow()
-    return pa.repeat(pa.scalar(entry.entry, pa.int64()), n)
+    return _same(_int64(), entry.entry, n)
 
 
 def _slot(entry: StoredEntry, sections: Sections, n: int) -> Any:
-    return _rising(0, n)
+    pa = _arrow()
+    return pa.Array.from_buffers(_int64(), n, [None, pa.py_buffer(_slots(n))])
 
 
 def _seq_no(entry: StoredEntry, sections: Sections, n: int) -> Any:
@@ -116,33 +127,31 @@ def _value(entry: StoredEntry, sections: Sections, n: int) -> Any:
 
 
 def _txid(entry: StoredEntry, sections: Sections, n: int) -> Any:
-    return _numbers(_arrow().int64(), sections.txids, sections.txid_bits, n)
+    return _numbers("txid", sections.txids, sections.txid_bits, n)
 
 
 def _key(entry: StoredEntry, sections: Sections, n: int) -> Any:
-    pa = _arrow()
-    return pa.nulls(n, pa.binary()) if sections.keys is None else _strings(sections.keys, sections.key_bits, n)
+    return _no("key", n) if sections.keys is None else _strings(sections.keys, sections.key_bits, n)
 
 
 def _headers(entry: StoredEntry, sections: Sections, n: int) -> Any:
     if sections.headers is None:
-        return _arrow().nulls(n, _header_type())
+        return _no("headers", n)
     return _arrow().array([list(each.items()) for each in entry.headers()], _header_type())
 
 
 def _event_time(entry: StoredEntry, sections: Sections, n: int) -> Any:
-    return _numbers(_arrow().timestamp("ms", "UTC"), sections.events, sections.event_bits, n)
+    return _numbers("event_time", sections.events, sections.event_bits, n)
 
 
 def _append_time(entry: StoredEntry, sections: Sections, n: int) -> Any:
-    pa = _arrow()
-    return pa.repeat(pa.scalar(entry.append_ms, pa.timestamp("ms", "UTC")), n)
+    return _same(_type_of("append_time"), entry.append_ms, n)
 
 
 def _producer(entry: StoredEntry, sections: Sections, n: int) -> Any:
     pa = _arrow()
     if not sections.has_producers:
-        return pa.nulls(n, pa.string())
+        return _no("producer", n)
     return pa.concat_arrays(
         [pa.repeat(pa.scalar(batch.producer, pa.string()), batch.records) for batch in sections.batches]
     )
@@ -151,7 +160,7 @@ def _producer(entry: StoredEntry, sections: Sections, n: int) -> Any:
 def _sequence(entry: StoredEntry, sections: Sections, n: int) -> Any:
     pa = _arrow()
     if not sections.has_producers:
-        return pa.nulls(n, pa.int64())
+        return _no("sequence", n)
     return pa.concat_arrays(
         [
             pa.nulls(batch.records, pa.int64())
@@ -184,36 +193,22 @@ _MAKERS: Final[dict[str, _Maker]] = {
 """Name of a column -> what makes it, of an entry's ``n`` records."""
 
 
-def _lone_segment(name: str, run: LoneEntries, n: int) -> Any:
-    pa = _arrow()
-    return pa.repeat(pa.scalar(run.segment, pa.int64()), n)
-
-
-def _lone_slot(name: str, run: LoneEntries, n: int) -> Any:
-    pa = _arrow()
-    return pa.repeat(pa.scalar(0, pa.int64()), n)
-
-
-def _lone_value(name: str, run: LoneEntries, n: int) -> Any:
+def _lone_value(run: LoneEntries, n: int) -> Any:
     pa = _arrow()
     offsets, data, _ = run.columns
     return pa.Array.from_buffers(pa.binary(), n, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
 
 
-def _lone_append_time(name: str, run: LoneEntries, n: int) -> Any:
+def _lone_append_time(run: LoneEntries, n: int) -> Any:
     pa = _arrow()
-    return pa.Array.from_buffers(pa.timestamp("ms", "UTC"), n, [None, pa.py_buffer(run.columns[2])])
+    return pa.Array.from_buffers(_type_of("append_time"), n, [None, pa.py_buffer(run.columns[2])])
 
 
-def _nulls(name: str, run: LoneEntries, n: int) -> Any:
-    return _arrow().nulls(n, schema().field(name).type)
-
-
-_LONE_MAKERS: Final[dict[str, Callable[[str, LoneEntries, int], Any]]] = {
-    "segment": _lone_segment,
-    "entry": lambda _, run, n: _rising(run.entry, n),
-    "slot": _lone_slot,
-    "seq_no": lambda _, run, n: _rising(run.first_seq_no, n),
+_LONE_MAKERS: Final[dict[str, Callable[[LoneEntries, int], Any]]] = {
+    "segment": lambda run, n: _same(_int64(), run.segment, n),
+    "entry": lambda run, n: _rising(run.entry, n),
+    "slot": lambda run, n: _same(_int64(), 0, n),
+    "seq_no": lambda run, n: _rising(run.first_seq_no, n),
     "value": _lone_value,
     "append_time": _lone_append_time,
 }
@@ -222,8 +217,31 @@ _LONE_MAKERS: Final[dict[str, Callable[[str, LoneEntries, int], Any]]] = {
 
 def _rising(first: int, n: int) -> Any:
     pa = _arrow()
-    slots = pa.Array.from_buffers(pa.int64(), n, [None, pa.py_buffer(_slots(n))])
-    return _compute().add(slots, pa.scalar(first, pa.int64()))
+    try:
+        numbers = rising(first, n)
+    except OverflowError as error:
+        raise EntryCorruptError(f"an entry has {n} numbers from {first} on, which do not fit into 64 bits") from error
+    return pa.Array.from_buffers(_int64(), n, [None, pa.py_buffer(numbers)])
+
+
+def _same(kind: Any, value: int, n: int) -> Any:
+    pa = _arrow()
+    return pa.Array.from_buffers(kind, n, [None, pa.py_buffer(repeated(value, n))])
+
+
+def _no(name: str, n: int) -> Any:
+    """A column of which no record has anything."""
+    return _arrow().nulls(n, _type_of(name)) if n > _SLOTS_STEP else _nothing(name).slice(0, n)
+
+
+@cache
+def _nothing(name: str) -> Any:
+    return _arrow().nulls(_SLOTS_STEP, _type_of(name))
+
+
+@cache
+def _type_of(name: str) -> Any:
+    return schema().field(name).type
 
 
 def _strings(section: StringSection, bits: memoryview | None, n: int) -> Any:
@@ -234,11 +252,13 @@ def _strings(section: StringSection, bits: memoryview | None, n: int) -> Any:
     return column
 
 
-def _numbers(kind: Any, column: memoryview | None, bits: memoryview | None, n: int) -> Any:
+def _numbers(name: str, column: memoryview | None, bits: memoryview | None, n: int) -> Any:
     pa = _arrow()
     if column is None:
-        return pa.nulls(n, kind)
-    return pa.Array.from_buffers(kind, n, [None if bits is None else pa.py_buffer(bits), pa.py_buffer(column)])
+        return _no(name, n)
+    return pa.Array.from_buffers(
+        _type_of(name), n, [None if bits is None else pa.py_buffer(bits), pa.py_buffer(column)]
+    )
 
 
 @cache
@@ -264,11 +284,3 @@ def _arrow() -> Any:
     except ImportError as error:
         raise MissingLibraryError(f"pyarrow is not installed: {how_to_install('copy')}") from error
     return pyarrow
-
-
-@cache
-def _compute() -> Any:
-    _arrow()
-    import pyarrow.compute
-
-    return pyarrow.compute

@@ -140,6 +140,7 @@ class ReadHandle:
         config = self._services.config
         most = 2 * config.batch_read_bytes
         running: deque[tuple[int, int, asyncio.Future[list[bytes]]]] = deque()
+        asked = 0  # entries of all that is running
         try:
             while running or first <= last:
                 while first <= last:
@@ -147,14 +148,16 @@ class ReadHandle:
                     if len(running) >= (config.batch_reads_ahead if count > 1 else config.read_window):
                         break
                     if ahead_bytes is not None:
-                        fit = self._lengths.fitting(ahead_bytes) - sum(asked for _, asked, _ in running)
+                        fit = self._lengths.fitting(ahead_bytes) - asked
                         if running and fit < count:
                             break
                         count = min(count, max(1, fit))
                     running.append((first, count, self._source.read(first, count, bytes_max=most)))
                     first += count
+                    asked += count
                 start, count, future = running.popleft()
                 payloads = await future
+                asked -= len(payloads)
                 if (left := count - len(payloads)) > 0:  # entries are larger than was assumed: read the rest next
                     rest = start + len(payloads)
                     running.appendleft((rest, left, self._source.read(rest, left, bytes_max=most)))

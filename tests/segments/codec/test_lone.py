@@ -164,3 +164,17 @@ def test_what_is_counted_is_what_decoding_finds(payloads: list[bytes]) -> None:
         entry = decode_entry(payload)
         assert (entry.first_seq_no, entry.count, entry.flags, entry.codec) == (first + n, 1, 0, 0)
         assert [batch.producer for batch in entry.batches] == [None] and len(entry.records()) == 1
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_numbers_become_columns(codec: Any) -> None:
+    assert struct.unpack("=3q", codec.rising(-1, 3)) == (-1, 0, 1)
+    assert struct.unpack("=2q", codec.repeated(-5, 2)) == (-5, -5)
+    for column in (codec.rising, codec.repeated):
+        assert column(7, 0) == column(7, -1) == b""
+    assert struct.unpack("=2q", codec.rising(2**63 - 2, 2)) == (2**63 - 2, 2**63 - 1)
+    for first, n in ((2**63 - 1, 2), (2**63, 1), (-(2**63) - 1, 1)):
+        with pytest.raises(OverflowError):
+            codec.rising(first, n)
+    with pytest.raises(OverflowError):
+        codec.repeated(2**63, 1)
