@@ -11,6 +11,8 @@ BOOKIES ?= ours
 SEEDS ?= 100
 N ?= 100
 LIVES ?= 1000
+# What is compiled: an environment with older ones of them lacks functions.
+CODECS := $(wildcard bookkeeper/codec/native/*.py bookkeeper/codec/native/*.pxd bookkeeper/codec/native/*.h */codec/native.py)
 BEGAN := $(shell date +%s.%N)
 # Where it is set, every process compiles all it imports anew, and a suite starts thousands of processes.
 unexport PYTHONDONTWRITEBYTECODE
@@ -20,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list these commands
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
-$(STAMP): pyproject.toml setup.py requirements.lock
+$(STAMP): pyproject.toml setup.py requirements.lock $(CODECS)
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
 	@$(PYTHON) -m tests.environment.install $(VENV)
 	@$(BIN)/python -c 'from bookkeeper.codec import IMPLEMENTATION as i; print("codec: native" if i == "native" else "codec: pure Python (no C compiler was found; it is slower and does the same)")'
