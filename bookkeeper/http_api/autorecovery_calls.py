@@ -152,7 +152,10 @@ class AutorecoveryCalls:
             return PageReply(404, "Not found method. Should be PUT method")
         await self._require_known(sources + targets, "ERROR parameters: ")
         self._background.begin(
-            f"recovery of {', '.join(sources)}", request.caller, lambda: self._drain(sources, targets, forgets)
+            f"recovery of {', '.join(sources)}",
+            request.caller,
+            lambda: self._drain(sources, targets, forgets),
+            how=(tuple(targets), forgets),
         )
         return PageReply(200, "Success send recovery request command.")
 
@@ -173,6 +176,7 @@ class AutorecoveryCalls:
             f"decommission of {name}",
             request.caller,
             (lambda: self._take_out(name)) if forgets else (lambda: self._drain([name], [], False)),
+            how=forgets,
         )
         return PageReply(200, f"Success send decommission Bookie command {name}")
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookKeeperError, in_words
+from bookkeeper.http_api.request import RefusedRequestError
 
 log = logging.getLogger(__name__)
 
@@ -20,7 +21,7 @@ class BackgroundWork:
 
     def __init__(self, ended: Ended) -> None:
         self._tasks = Tasks("http api")
-        self._running: set[str] = set()
+        self._running: dict[str, object] = {}
         self._ended = ended
 
     @property
@@ -28,10 +29,19 @@ class BackgroundWork:
         """What is under way."""
         return frozenset(self._running)
 
-    def begin(self, what: str, who: str, work: Callable[[], Awaitable[str]]) -> None:
-        """Begin it, unless the same is under way. ``work`` returns what it could not do; empty: it did everything."""
-        if what not in self._running and not self._tasks.closed:
-            self._running.add(what)
+    def begin(self, what: str, who: str, work: Callable[[], Awaitable[str]], how: object = None) -> None:
+        """Begin it, unless the same is under way. ``work`` returns what it could not do; empty: it did everything.
+
+        Raises:
+            RefusedRequestError: it is under way in another way than ``how``, and will not do what is asked for.
+        """
+        if what in self._running:
+            if self._running[what] != how:
+                raise RefusedRequestError(
+                    f"{what} is under way with other parameters: ask again when it has ended", 409
+                )
+        elif not self._tasks.closed:
+            self._running[what] = how
             self._tasks.start(self._run(what, who, work), what)
 
     async def _run(self, what: str, who: str, work: Callable[[], Awaitable[Any]]) -> None:
@@ -40,7 +50,7 @@ class BackgroundWork:
         except (BookKeeperError, OSError) as error:
             problem = in_words(error)
         finally:
-            self._running.discard(what)
+            del self._running[what]
         if problem:
             log.warning("%s, which was asked for over HTTP, did not end well: %s", what, problem)
         self._ended(who, what, problem)

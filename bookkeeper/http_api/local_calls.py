@@ -92,7 +92,7 @@ class LocalCalls:
             told = request.document("Failed to handle the request, exception: ", 400)
             major = _truth(told, "forceMajor", major)
             _truth(told, "forceMinor", major)
-        self._background.begin("garbage pass", request.caller, lambda: self._collect(major))
+        self._background.begin("garbage pass", request.caller, lambda: self._collect(major), how=major)
         return json_text(f"Triggered GC on BookieServer: {self._bookie.bookie_id}")
 
     async def _collect(self, major: bool) -> str:

@@ -292,7 +292,7 @@ _ALL: Final = (
             "PUT": _action(
                 "moves the ledgers of all of `bookie_src` in the background, to `bookie_dest` if that is "
                 "given; Apache's looks at the first source and no destination. A bookie that nobody knows is "
-                "refused with 404",
+                "refused with 404, and with 409 what is under way with other parameters",
                 "recover-bookie",
             )
         },
@@ -330,7 +330,8 @@ _ALL: Final = (
         {
             "PUT": _action(
                 "moves the ledgers of `bookie_src` in the background, and with `delete_cookie` waits until "
-                "they are whole and forgets the bookie. A bookie that nobody knows is refused with 404",
+                "they are whole and forgets the bookie. A bookie that nobody knows is refused with 404, and with 409 "
+                "what is under way with other parameters",
                 "decommission",
             )
         },

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from bookkeeper.errors import MetadataUnavailableError
 from bookkeeper.http_api.background import BackgroundWork
+from bookkeeper.http_api.request import RefusedRequestError
 
 
 def test_the_same_work_runs_once_at_a_time_and_its_end_is_told() -> None:
@@ -31,6 +34,28 @@ def test_the_same_work_runs_once_at_a_time_and_its_end_is_told() -> None:
         gate.set()
         await ended.wait()
         assert told == [("operator", "drain", "two ledgers are stuck")] and not background.running
+
+    asyncio.run(main())
+
+
+def test_work_that_is_under_way_is_not_taken_for_another_one() -> None:
+    """A decommission that keeps the cookie is under way; one that removes it was not done, and is not told to be."""
+
+    async def main() -> None:
+        background, gate, begun = BackgroundWork(lambda who, what, problem: None), asyncio.Event(), []
+
+        async def work() -> str:
+            begun.append(1)
+            await gate.wait()
+            return ""
+
+        for _ in range(2):
+            background.begin("decommission of b1", "operator", work, how=False)
+        await asyncio.sleep(0)
+        with pytest.raises(RefusedRequestError, match="with other parameters") as refused:
+            background.begin("decommission of b1", "operator", work, how=True)
+        assert refused.value.status == 409 and len(begun) == 1
+        await background.close()
 
     asyncio.run(main())
 
