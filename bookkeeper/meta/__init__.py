@@ -8,6 +8,7 @@ stores             ZooKeeper, SQLite, memory
 service_uri        from an address to a store
 backup, store_copy, acceptance
                    metadata saved while the cluster runs; moved to another store; put back to an older state
+store_steps        steps with a whole store: through all of it, for certain, while nobody uses it
 policy_follower, access_coverage
                    a server's copy of the access policy; which bookies follow it
 """

@@ -19,7 +19,8 @@ from bookkeeper.meta.records.layout import SHORT_MAX, Layout
 from bookkeeper.meta.records.ledger_ids import high_halves
 from bookkeeper.meta.records.lineage import COPIED, AcceptedLoss, Lineage, StoreMove
 from bookkeeper.meta.store import ensure_created, get_or_none, names_below, settled_create, settled_set
-from bookkeeper.meta.store_copy import BURNT_MAX, burn_ids, probe
+from bookkeeper.meta.store_copy import BURNT_MAX
+from bookkeeper.meta.store_steps import burn_ids, probe
 
 HIGH_MAX: Final = (1 << 31) - 1
 UNSEEN: Final = 1024

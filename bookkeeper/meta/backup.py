@@ -28,7 +28,8 @@ from bookkeeper.meta.records.deleted_ledgers import deleted_among
 from bookkeeper.meta.records.layout import Layout
 from bookkeeper.meta.records.lineage import COPYING, MOVED
 from bookkeeper.meta.records.paths import Paths
-from bookkeeper.meta.store_copy import ClusterLocation, CopyReport, Progress, StoreCopy, is_ledger, probe, walk
+from bookkeeper.meta.store_copy import CopyReport, Progress, StoreCopy
+from bookkeeper.meta.store_steps import ClusterLocation, is_ledger, probe, walk
 from bookkeeper.meta.stores.memory import MemoryCluster, MemorySnapshot
 from bookkeeper.meta.stores.tree import TreeNode
 

@@ -1,10 +1,13 @@
 """A program whose state is replicated by a journal: one replica is active, the others stand by.
 
 replicated_program   the whole of it: follows, is elected, takes over, answers
+replica_config, status
+                     its settings; what it says about itself
 program_state        the program's state: edits are applied to it, and a snapshot replaces it
 snapshot_keeper      who takes snapshots when, and what is removed then
 replica              which part a replica plays, and what its state holds (pure)
 known_edits          what it knows to have been durable (pure)
+kept_edits           whether the journal still has what was durable
 replica_snapshot     what its snapshots hold (pure)
 """
 
@@ -12,7 +15,9 @@ from __future__ import annotations
 
 from journal_manager.replicas.program_state import StateMachine
 from journal_manager.replicas.replica import ReplicaRole
-from journal_manager.replicas.replicated_program import ReplicaConfig, ReplicaStatus, ReplicatedProgram, replicated
+from journal_manager.replicas.replica_config import ReplicaConfig
+from journal_manager.replicas.replicated_program import ReplicatedProgram, replicated
+from journal_manager.replicas.status import ReplicaStatus
 
 __all__ = [
     "ReplicaConfig",

@@ -19,7 +19,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -37,18 +36,18 @@ from journal_manager.errors import (
     NotActiveError,
     ReplicaFailedError,
 )
-from journal_manager.journals.backend import JournalReader, JournalWriter
+from journal_manager.journals.backend import JournalWriter
 from journal_manager.journals.election import Election, open_election
 from journal_manager.journals.open_journal import open_reader, open_snapshots
 from journal_manager.read.edit_reader import read_runs
-from journal_manager.replicas.known_edits import certain_end
+from journal_manager.replicas.kept_edits import KeptEdits
 from journal_manager.replicas.program_state import ProgramState, StateMachine
 from journal_manager.replicas.replica import Replica, ReplicaRole
+from journal_manager.replicas.replica_config import ReplicaConfig
 from journal_manager.replicas.snapshot_keeper import SnapshotKeeper
-from journal_manager.snapshots.checkpoints import CheckpointPolicy
-from journal_manager.snapshots.retention import RetentionPolicy
+from journal_manager.replicas.status import ReplicaStatus
 from journal_manager.snapshots.snapshots import SnapshotInfo
-from journal_manager.write.edit_log import EditLog, EditLogConfig
+from journal_manager.write.edit_log import EditLog
 
 logger = logging.getLogger(__name__)
 
@@ -59,45 +58,6 @@ DOUBT_CHECK_S: Final = 0.02
 
 FINISH_S: Final = 3.0
 """The most seconds for closing the journal in order. After that it is left to the next active replica."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaConfig:
-    """The settings of a replica."""
-
-    edit_log: EditLogConfig = field(default_factory=EditLogConfig)
-    checkpoints: CheckpointPolicy = field(default_factory=CheckpointPolicy)
-    retention: RetentionPolicy = field(default_factory=RetentionPolicy)
-    """What stays when a snapshot was kept."""
-    follow_poll_s: float = 0.5
-    """A standby looks for edits after this many seconds if the store does not report them."""
-    retry_s: float = 0.5
-    """Seconds before an attempt that failed is repeated."""
-    doubt_s: float = 10.0
-    """Seconds that a read waits for the election to be certain again, for instance because the store is slow. A standby
-    waits as long before it believes that its journal was put back to an older state."""
-    max_answers: int = 100_000
-    """So many requests are remembered, so that a repeated one gets its first answer."""
-    max_clients: int = 100_000
-    """Of so many silent clients it is remembered which requests are too old to tell."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReplicaStatus:
-    """What a replica says about itself."""
-
-    name: str
-    role: ReplicaRole
-    epoch: int
-    """The epoch of its last claim; 0 if there was none."""
-    applied: TxId
-    durable: TxId
-    """The last edit that is durable, as far as this replica knows."""
-    newest_snapshot: TxId
-    active: str | None
-    """The name of the active replica, as far as it is known."""
-    problem: str | None
-    """The last failure, if it was not overcome yet."""
 
 
 class ReplicatedProgram:
@@ -128,8 +88,7 @@ class ReplicatedProgram:
         self._changed = asyncio.Event()
         """Set, and then replaced, when the role changes."""
         self._problem: BaseException | None = None
-        self._lacking_since: float | None = None
-        """Since when the journal that this standby reads lacks edits that were durable."""
+        self._kept = KeptEdits(self._replica, config.doubt_s)
         self._closed = False
 
     # -- for the program -----------------------------------------------------------------------------------
@@ -343,41 +302,17 @@ class ReplicatedProgram:
         """Replay until the end, or until a snapshot is due, again and again."""
         async with await open_reader(self._uri, **self._options) as reader:
             while True:
-                await self._ensure_edits_kept(reader)
+                if (lacking := await self._kept.check(reader)) is not None:
+                    self._problem = lacking
                 runs = read_runs(reader, self._replica.applied + 1, epoch=self._replica.applied_epoch)
                 more = await self._state.replay(runs, snapshots.is_due)
-                if self._lacking_since is None:
-                    self._problem = None
+                self._problem = lacking
                 if not more:
                     await snapshots.look()
                 if snapshots.is_due():
                     await snapshots.offer()
                 if not more:
                     await reader.changed(self._config.follow_poll_s)
-
-    async def _ensure_edits_kept(self, reader: JournalReader) -> None:
-        """Compare the journal with what was durable before, if the state was rebuilt and is not there again.
-
-        A listing may be an old one for a while, so one that ends too early is believed after ``doubt_s`` seconds only.
-        Raises ReplicaFailedError.
-        """
-        known, now = self._replica.known, asyncio.get_running_loop().time()
-        lacking, self._lacking_since = self._lacking_since, None
-        if known.txid <= self._replica.applied:
-            return
-        segments = await reader.segments()
-        known.without(await reader.discarded())
-        known.ensure_same(segments)
-        end = certain_end(segments)
-        if end is None or known.txid <= end:
-            return
-        self._lacking_since = now if lacking is None else lacking
-        try:
-            known.ensure_reached(end)
-        except ReplicaFailedError as error:
-            if now - self._lacking_since >= self._config.doubt_s:
-                raise
-            self._problem = error
 
     # -- catching up, and being active ---------------------------------------------------------------------
 

@@ -22,8 +22,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from journal_manager.edits.discarded_edits import DiscardedEdits
 from journal_manager.edits.fencing_token import FencingToken, fenced
@@ -45,43 +44,14 @@ from journal_manager.journals.open_journal import open_writer
 from journal_manager.read.edit_reader import read_ops, read_runs
 from journal_manager.snapshots.snapshots import Chunks, SnapshotInfo
 from journal_manager.write.double_buffer import DoubleBuffer
+from journal_manager.write.edit_log_config import EditLogConfig
 from journal_manager.write.growing_segment import GrowingSegment, patiently
+from journal_manager.write.journal_steps import JournalSteps
 
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Waiter = asyncio.Future[TxId]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EditLogConfig:
-    """The settings of an edit log."""
-
-    layout_version: int = 1
-    """The version of the edits' bodies, kept with each segment."""
-    max_batch_bytes: int = 1 << 20
-    """The most bytes that become durable at once. A longer group is refused. The backend has its own limit, too."""
-    max_pending_bytes: int = 64 << 20
-    """The most bytes that may wait to become durable; above this, JournalOverloadedError."""
-    segment_bytes: int = 64 << 20
-    """The log rolls by itself before a segment grows beyond this."""
-    segment_edits: int = 2_000_000
-    """The log rolls by itself before a segment gets more edits than this, unless one group has more."""
-    segment_s: float | None = None
-    """The log rolls by itself when a segment is this many seconds old, also if no edit comes. None: at no age."""
-    transmit_bytes: int | None = None
-    """More bytes than this do not wait for the batch before them to be durable. None: they always wait."""
-    max_transmitted: int = 8
-    """The most batches that are being made durable at once, with ``transmit_bytes``."""
-    patience_s: float = 15.0
-    """Seconds for which a step is repeated that begins, ends or removes segments, while the store does not answer. A
-    step that failed on a disk is not repeated."""
-
-    def __post_init__(self) -> None:
-        if min(self.max_batch_bytes, self.max_pending_bytes, self.segment_bytes, self.segment_edits) < 1:
-            raise ValueError("the sizes of batches and segments are at least 1")
-        if self.max_transmitted < 1 or (self.segment_s is not None and self.segment_s <= 0):
-            raise ValueError("max_transmitted is at least 1, and segment_s is above 0")
 
 
 class EditLog:
@@ -131,11 +101,9 @@ class EditLog:
         """The appends that are not durable yet, oldest first."""
         self._transmitting = False
         """Whether a batch is being made durable, so that others may be sent behind it."""
-        self._step = asyncio.Lock()
-        """Held by the task that changes the journal: the one that syncs, rolls, purges or closes."""
+        self._steps = JournalSteps(self._ensure_usable, self._fail)
+        """What changes the journal: to sync, to roll, to purge."""
         self._syncing: asyncio.Task[None] | None = None
-        self._steps: list[asyncio.Future[Any]] = []
-        """The steps besides syncing that wait or run."""
         self._progress = asyncio.Event()
         """Set, and then replaced, when more is durable or the log has failed."""
         self._room = asyncio.Event()
@@ -271,7 +239,7 @@ class EditLog:
                 await self._sync_batch()
             return await self._finalize()
 
-        return await self._step_of(roll)
+        return await self._steps.run(roll)
 
     def read(self, start: TxId, end: TxId | None = None) -> AsyncGenerator[Op, None]:
         """The durable edits from ``start`` up to ``end`` (default: ``durable_txid``), in order.
@@ -319,7 +287,7 @@ class EditLog:
             except JournalError as error:
                 return error
 
-        gone = await self._step_of(purge)
+        gone = await self._steps.run(purge)
         if isinstance(gone, JournalError):
             raise gone
         return gone
@@ -377,7 +345,7 @@ class EditLog:
         if self._failure is None:
             self._failure = JournalClosedError("the edit log was closed")
         try:
-            running = [task for task in (self._syncing, *self._steps) if task is not None]
+            running = [task for task in (self._syncing, *self._steps.tasks) if task is not None]
             for task in running:
                 task.cancel()
             if running:
@@ -400,7 +368,7 @@ class EditLog:
         """Write batch after batch until nothing waits."""
         try:
             while not self._buffer.idle:
-                await self._perform(self._sync_batch)
+                await self._steps.perform(self._sync_batch)
         except Exception as error:
             self._fail(error)  # everyone who waits, or calls later, gets the error
         finally:
@@ -414,31 +382,6 @@ class EditLog:
         except JournalFencedError as error:
             self._fail(error)
             raise
-
-    async def _step_of(self, step: Callable[[], Awaitable[T]]) -> T:
-        """Run a step to its end, even if the task that asked for it is cancelled."""
-        return await asyncio.shield(self._begin_step(step))
-
-    def _begin_step(self, step: Callable[[], Awaitable[T]]) -> asyncio.Future[T]:
-        task = asyncio.ensure_future(self._perform(step))
-        self._steps.append(task)
-        task.add_done_callback(self._step_ended)
-        return task
-
-    def _step_ended(self, task: asyncio.Future[Any]) -> None:
-        self._steps.remove(task)
-        if not task.cancelled():
-            task.exception()  # self._failure has it, also if nobody awaits the task
-
-    async def _perform(self, step: Callable[[], Awaitable[T]]) -> T:
-        """Run one step that changes the journal, and no other at the same time. Its failure is final."""
-        async with self._step:
-            self._ensure_usable()
-            try:
-                return await step()
-            except BaseException as error:
-                self._fail(error)
-                raise
 
     async def _sync_batch(self) -> None:
         """Make one batch durable, and those that are sent behind it meanwhile."""
@@ -468,7 +411,9 @@ class EditLog:
     def _transmit(self) -> None:
         """Send what waits if it is more than the threshold, does not need a new segment, and no step waits."""
         limit = self._config.transmit_bytes
-        while limit is not None and self._buffer.filling_bytes > limit and self._buffer.may_take and not self._steps:
+        if limit is None or self._steps.tasks:
+            return
+        while self._buffer.filling_bytes > limit and self._buffer.may_take:
             most = min(self._buffer.filling_bytes, self._max_batch)
             if not self._segment.is_open or self._segment.is_full(most, TxId(self._buffer.next_txid - 1)):
                 return
@@ -485,7 +430,7 @@ class EditLog:
     def _roll_at_age(self) -> None:
         """End the segment behind what is being synced. A failure is final, and the next call raises it."""
         if self._failure is None and not self._closing:
-            self._begin_step(self._finalize)
+            self._steps.begin(self._finalize)
 
     async def _finalize(self) -> SegmentInfo | None:
         return await self._segment.finalize(self._buffer.durable_txid)

@@ -42,6 +42,8 @@ WITHOUT: dict[str, str] = {
     "journal_manager/hdfs/op_values.py": "data without behaviour: the values in the ops, in test_field_kinds",
     "journal_manager/hdfs/protobuf_fields.py": _FIELDS,
     "journal_manager/hdfs/record_kinds.py": _FIELDS,
+    "journal_manager/replicas/replica_config.py": "settings alone: what each does is in test_replicated_program",
+    "journal_manager/replicas/status.py": "data without behaviour: what a replica says about itself",
     "journal_manager/testing/discards.py": _CONTRACT,
     "journal_manager/testing/edit_logs.py": _CONTRACT,
     "journal_manager/testing/journal.py": _CONTRACT,

@@ -36,12 +36,8 @@ LONGER: Final = {
     "bookkeeper/codec/native/records.py": 529,
     "bookkeeper/codec/pure/adds.py split_adds": 71,
     "bookkeeper/ledger/write/writer.py": 513,
-    "bookkeeper/meta/store_copy.py": 535,
-    "bookkeeper/storage/scrub/scrubber.py": 528,
     "examples/demo_stream/owner.py own": 63,
     "examples/namenode_sim/namespace.py": 584,
-    "journal_manager/replicas/replicated_program.py": 544,
-    "journal_manager/write/edit_log.py": 542,
     "segments/write/output/entry_output.py": 517,
     "spark_wal/checkpoint_verbs.py": 515,
 }

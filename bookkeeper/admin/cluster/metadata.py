@@ -32,7 +32,8 @@ from bookkeeper.ids import Address, BookieId, bookie_id
 from bookkeeper.meta import Metadata, service_uri
 from bookkeeper.meta.backup import HEAD_MAX, MetadataBackup, instance_of, restore_backup, take_backup
 from bookkeeper.meta.records.paths import Paths
-from bookkeeper.meta.store_copy import ClusterLocation, CopyReport, StoreCopy
+from bookkeeper.meta.store_copy import CopyReport, StoreCopy
+from bookkeeper.meta.store_steps import ClusterLocation
 from bookkeeper.meta.stores.access_list import AccessStore, audit
 from bookkeeper.option_types import Number, WholeNumber
 from bookkeeper.real import system_seams

@@ -63,6 +63,24 @@ class DamagedPlace:
         """What makes it the same one when it is found again."""
         return self.path, self.offset
 
+    def explains(self, log_id: int, offset: int | None) -> bool:
+        """Whether this is why an entry log could not be read at an offset, or anywhere."""
+        if self.kind is not FileKind.LOG or self.number != log_id:
+            return False
+        all_of_it = not self.size and self.ledgers != frozenset()
+        return offset is None or all_of_it or self.offset <= offset < self.offset + self.size
+
+    def report(self) -> dict[str, object]:
+        """The place, as plain data."""
+        return {
+            "kind": self.kind.word,
+            "path": self.path,
+            "offset": self.offset,
+            "bytes": self.size,
+            "what": self.what,
+            "ledgers": None if self.ledgers is None else sorted(self.ledgers),
+        }
+
     def __str__(self) -> str:
         where = f" at byte {self.offset}" if self.size else ""
         return f"{self.path}{where}: {self.what}"

@@ -16,6 +16,7 @@ records were read than the map counts has lost some; if there is no map to compa
 from __future__ import annotations
 
 from collections.abc import Container, Generator, Iterable, Iterator
+from itertools import islice
 from typing import Final
 
 from bookkeeper.codec import crc32c
@@ -54,6 +55,12 @@ _WINDOW: Final = 256 * 1024
 _UNREADABLE_MAX: Final = 16
 """After so many blocks one after the other that the disk cannot read, the rest of a log is given up: each may cost
 seconds."""
+
+
+STEP_BYTES: Final = 256 * 1024
+"""A step of a check ends after so many bytes, or after one piece that is longer."""
+END: Final = -1
+"""Stands behind the last items of a check that is through."""
 
 
 def let_go(disk: Disk, path: str) -> None:
@@ -429,3 +436,16 @@ def _without(path: str, error: BaseException) -> str:
     """The error's sentence without the path, which it begins with."""
     text = str(error).removeprefix(path).lstrip(": ")
     return text.removeprefix("is damaged: ") or str(error)
+
+
+def next_items(check: Check) -> list[int | DamagedPlace]:
+    """The next items of a check, up to a step's bytes; then 0, or ``END`` if it is at its end."""
+    items: list[int | DamagedPlace] = []
+    count = 0
+    for item in islice(check, 64):
+        items.append(item)
+        if isinstance(item, int):
+            count += item
+            if count >= STEP_BYTES:
+                return [*items, 0]
+    return [*items, 0 if len(items) == 64 else END]

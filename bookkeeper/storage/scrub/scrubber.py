@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Final
 
 from bookkeeper.errors import BookieFailedError, BookKeeperError, CorruptionError, in_words
@@ -40,17 +39,17 @@ from bookkeeper.storage.ledgers.ledger_table import LedgerTable
 from bookkeeper.storage.ledgers.unknowns import PLACES_MAX, Unknowns, newest_places
 from bookkeeper.storage.scrub.damage import CheckedFile, DamagedPlace, FileKind
 from bookkeeper.storage.scrub.file_checks import (
+    END,
     Check,
     check_journals,
     check_log,
     check_manifest,
     check_segment,
+    next_items,
 )
 from bookkeeper.storage.scrub.schedule import ScrubSchedule
 from bookkeeper.storage.scrub.scrub_notes import NAME, ScrubNotes
 
-STEP_BYTES: Final = 256 * 1024
-"""A step of the worker ends after so many bytes, or after one piece that is longer."""
 FIRST_S: Final = 60.0
 """Seconds after the start before anything is read, and after a problem that passes by itself; less if the period is
 short."""
@@ -175,7 +174,7 @@ class Scrubber:
         """Something is wrong with an entry log, at this offset or anywhere: find out at once of which ledgers entries
         are lost, unless that is known."""
         entry = self.checkpointer.manifest.logs.get(log_id)
-        if entry is None or any(_explains(each, log_id, offset) for each in self._damages):
+        if entry is None or any(each.explains(log_id, offset) for each in self._damages):
             return
         if (looked := self._nothing_found.get(log_id)) is not None and self.monotonic() - looked < LOOK_S:
             return
@@ -233,17 +232,7 @@ class Scrubber:
             "next_pass_in_s": None if due is None or self.schedule.running else round(due),
             "seconds_since_pass": None if self._last_pass is None else round(now - self._last_pass),
             "read_bytes": self.stats.scrubbed_bytes,
-            "damaged": [
-                {
-                    "kind": each.kind.word,
-                    "path": each.path,
-                    "offset": each.offset,
-                    "bytes": each.size,
-                    "what": each.what,
-                    "ledgers": None if each.ledgers is None else sorted(each.ledgers),
-                }
-                for each in self.damages
-            ],
+            "damaged": [each.report() for each in self.damages],
             "suspects": sorted(self.unknowns.suspects),
         }
 
@@ -289,7 +278,7 @@ class Scrubber:
             if turn == self._turn and not self.state.closing:
                 self._stepped(items, error)
 
-        self.workers.get("scrub").submit(lambda: _some(check), done)
+        self.workers.get("scrub").submit(lambda: next_items(check), done)
 
     def _open_next(self) -> bool:
         """Choose the next file. False: there is nothing to do now."""
@@ -331,7 +320,7 @@ class Scrubber:
         self._found += [item for item in items if isinstance(item, DamagedPlace)]
         self._read += count
         self.stats.scrubbed_bytes += count
-        if items[-1] == _END:
+        if items[-1] == END:
             if self._found and self.checkpointer.running:  # it may be replacing this very file: judge after it
                 return self._again(AGAIN_S)
             if self._is_new():
@@ -502,27 +491,3 @@ class Scrubber:
             list(self._counted),
         )
         return lambda: replace_file(self.disk, f"{self.config.ledger_dir}/{NAME}", notes.encode())
-
-
-def _explains(damage: DamagedPlace, log_id: int, offset: int | None) -> bool:
-    """Whether this is why a log could not be read at an offset."""
-    if damage.kind is not FileKind.LOG or damage.number != log_id:
-        return False
-    all_of_it = not damage.size and damage.ledgers != frozenset()
-    return offset is None or all_of_it or damage.offset <= offset < damage.offset + damage.size
-
-
-_END: Final = -1
-
-
-def _some(check: Check) -> list[int | DamagedPlace]:
-    """The next items of a check, up to a step's bytes; then 0, or ``_END`` if it is at its end."""
-    items: list[int | DamagedPlace] = []
-    count = 0
-    for item in islice(check, 64):
-        items.append(item)
-        if isinstance(item, int):
-            count += item
-            if count >= STEP_BYTES:
-                return [*items, 0]
-    return [*items, 0 if len(items) == 64 else _END]

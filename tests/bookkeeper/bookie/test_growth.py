@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from bookkeeper.ids import LedgerId
-from bookkeeper.meta.store_copy import walk
+from bookkeeper.meta.store_steps import walk
 from tests.bookkeeper.bookie.cluster import Cluster, run
 from tests.bookkeeper.bookie.garbage.test_garbage_collector import ledger
 from tests.bookkeeper.tables import tables_of

@@ -21,7 +21,8 @@ from bookkeeper.meta.records import lineage
 from bookkeeper.meta.records.layout import Layout
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.store import MetadataStore, ensure_created
-from bookkeeper.meta.store_copy import BEYOND_BACKUP, ClusterLocation, probe, refuse_live
+from bookkeeper.meta.store_copy import BEYOND_BACKUP
+from bookkeeper.meta.store_steps import ClusterLocation, probe, refuse_live
 from tests.bookkeeper.meta.services import MemoryService, seams
 from tests.bookkeeper.meta.test_store_copy import NEW, fill
 

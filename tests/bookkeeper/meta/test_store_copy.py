@@ -26,7 +26,8 @@ from bookkeeper.meta.records.layout import Layout
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.records.service_info import ServiceInfo
 from bookkeeper.meta.store import MetadataStore
-from bookkeeper.meta.store_copy import ClusterLocation, CopyReport, StoreCopy
+from bookkeeper.meta.store_copy import CopyReport, StoreCopy
+from bookkeeper.meta.store_steps import ClusterLocation, walk
 from bookkeeper.meta.stores.memory import MemoryStore
 from tests.bookkeeper.meta.services import (
     REPLY_LOST,
@@ -88,9 +89,7 @@ async def copy(
 
 
 async def everything(store: MetadataStore, root: str) -> dict[str, bytes]:
-    return {
-        path[len(root) :]: (await store.get(path)).value async for path in store_copy.walk(store, (root, f"{root}-py"))
-    }
+    return {path[len(root) :]: (await store.get(path)).value async for path in walk(store, (root, f"{root}-py"))}
 
 
 OURS = ("-py/copied", "-py/moved", "-py/copying")

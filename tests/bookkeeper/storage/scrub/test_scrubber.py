@@ -13,7 +13,7 @@ from bookkeeper.storage.base.durable_file import BLOCK
 from bookkeeper.storage.base.manifest import read_manifest
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.entry_log.entry_log_file import log_name
-from bookkeeper.storage.scrub import scrubber as scrubber_module
+from bookkeeper.storage.scrub import file_checks
 from bookkeeper.storage.scrub.damage import DamagedPlace, FileKind
 from bookkeeper.storage.scrub.scrub_notes import ScrubNotes
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
@@ -315,7 +315,7 @@ def test_damage_that_a_reader_meets_does_not_wait_for_a_slow_pass() -> None:
 def test_a_log_that_gives_way_in_the_middle_is_read_from_its_beginning_in_the_same_pass(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(scrubber_module, "STEP_BYTES", 1)
+    monkeypatch.setattr(file_checks, "STEP_BYTES", 1)
     lived = Lived()
     scrubber = lived.engine.scrubber
     first, other = sorted(scrubber.checkpointer.manifest.logs)[:2]
