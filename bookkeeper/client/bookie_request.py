@@ -12,11 +12,32 @@ from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookieUnavailableError, BookKeeperError, ClientClosedError, MalformedFrameError, in_words
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import DigestScheme, Entry
-from bookkeeper.wire import BareReply, BatchReply, ListReply, ReadReply, Reply, Request, Status, error_of
+from bookkeeper.wire import (
+    REQUEST_ID,
+    BareReply,
+    BatchReply,
+    Context,
+    ListReply,
+    ReadReply,
+    Reply,
+    Request,
+    Status,
+    error_of,
+)
 from bookkeeper.wire.availability import HeldEntries, decode_availability
 
 Answered = Callable[["Reply | BookKeeperError"], None]
 """Called exactly once, and never inside ``ask``, with the reply, whatever its status, or with the error instead."""
+
+
+def new_request_id(services: ClientServices) -> str:
+    """An id for an operation that asks bookies: the client's session with the metadata store, and a number. The logs of
+    bookies, Apache's among them, show it beside each request of the operation."""
+    return f"{services.metadata.store.session_id:x}-{next(services.operations)}"
+
+
+def _context(request_id: str) -> Context:
+    return ((REQUEST_ID, request_id.encode()),) if request_id else ()
 
 
 def ask(
@@ -28,14 +49,19 @@ def ask(
     *,
     use: ConnectionPurpose = ConnectionPurpose.MAIN,
     timeout_s: float | None = None,
+    request_id: str = "",
 ) -> None:
-    """Send ``request``. If there is no connection to the bookie, a task makes one first."""
+    """Send ``request``. If there is no connection to the bookie, a task makes one first.
+
+    ``request_id`` names the operation that it belongs to (:func:`new_request_id`), for the bookie's log.
+    """
     limit_s = timeout_s if timeout_s is not None else services.config.request_timeout_ms / 1000
     connection = services.pool.ready(bookie, use)
     if connection is not None:
-        connection.request_nowait(request, limit_s, answered)
+        connection.request_nowait(request, limit_s, answered, _context(request_id))
     else:
-        task = tasks.start(_connect_and_ask(services, bookie, request, answered, use, limit_s), f"ask {bookie}")
+        work = _connect_and_ask(services, bookie, request, answered, use, limit_s, _context(request_id))
+        task = tasks.start(work, f"ask {bookie}")
         task.add_done_callback(lambda done: _answer_if_cancelled(done, bookie, answered))
 
 
@@ -94,6 +120,7 @@ async def _connect_and_ask(
     answered: Answered,
     use: ConnectionPurpose,
     limit_s: float,
+    context: Context,
 ) -> None:
     try:
         connection = await services.pool.get(bookie, use)
@@ -103,7 +130,7 @@ async def _connect_and_ask(
     except Exception as error:  # unexpected, and logged as such; the asker must not wait for ever
         answered(BookieUnavailableError(f"no request was sent to {bookie}: {in_words(error)}"))
         raise
-    connection.request_nowait(request, limit_s, answered)
+    connection.request_nowait(request, limit_s, answered, context)
 
 
 def failure_of(reply: Reply | BookKeeperError, what: str) -> BookKeeperError | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from bookkeeper.client.bookies.bookie_places import BookiePlaces
@@ -28,5 +30,7 @@ class ClientServices:
     places: BookiePlaces
     placement: PlacementPolicy = field(default_factory=RandomChoice)
     streams: StreamIds = field(default_factory=StreamIds)
+    operations: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    """Numbers of operations, for their request ids."""
     tails: TailCaches = field(default_factory=TailCaches)
     metrics: Metrics = field(default_factory=lambda: Metrics("bookkeeper_client_"))

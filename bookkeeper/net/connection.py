@@ -176,8 +176,11 @@ class BookieConnection(FrameProtocol):
         """Requests and entries without a reply, not counting streams."""
         return self.matcher.outstanding
 
-    def request_nowait(self, request: wire.Request, timeout_s: float, callback: Callback) -> None:
+    def request_nowait(
+        self, request: wire.Request, timeout_s: float, callback: Callback, context: wire.Context = ()
+    ) -> None:
         """Send ``request``; ``callback`` gets its reply or a BookieError, exactly once, never inside this call.
+        ``context``: pairs of text for the bookie's log.
 
         Raises:
             ValueError: this dialect has no such request.
@@ -186,7 +189,7 @@ class BookieConnection(FrameProtocol):
             self._soon(lambda: callback(self._unavailable()))
             return
         deadline = asyncio.get_running_loop().time() + timeout_s
-        if frame := self.matcher.send(request, deadline, callback):
+        if frame := self.matcher.send(request, deadline, callback, context):
             self.write(frame)
         self._arm(deadline)
 

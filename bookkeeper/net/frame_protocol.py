@@ -122,7 +122,15 @@ class FrameProtocol(asyncio.BufferedProtocol):
     @property
     def peer(self) -> str:
         """The other side's address, for messages to people."""
-        name = self._transport.get_extra_info("peername") if self._transport is not None else None
+        return self._address("peername")
+
+    @property
+    def local(self) -> str:
+        """This side's address, which the other side knows as its ``peer``, unless something between them changes it."""
+        return self._address("sockname")
+
+    def _address(self, of: str) -> str:
+        name = self._transport.get_extra_info(of) if self._transport is not None else None
         if not isinstance(name, tuple) or len(name) < 2:
             return str(name or "unknown")
         return str(Address(str(name[0]), int(name[1])))

@@ -15,6 +15,7 @@ from bookkeeper.wire.dialect import DialectDetector, decode_reply, encode_reply,
 from bookkeeper.wire.framing import Framer, frame
 from bookkeeper.wire.requests import (
     HIGH_PRIORITY,
+    REQUEST_ID,
     AddEntry,
     AddReply,
     Auth,
@@ -52,6 +53,7 @@ from bookkeeper.wire.status import Status, error_of, status_of
 __all__ = [
     "FRAME_MAX",
     "HIGH_PRIORITY",
+    "REQUEST_ID",
     "AddEntry",
     "AddReply",
     "Auth",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bookkeeper.codec.shapes import Dialect
 from bookkeeper.seams import Buffer
 from bookkeeper.wire import v2, v3
-from bookkeeper.wire.requests import BatchReply, RefusedFrame, Reply, Request, RequestHeader, StartTls
+from bookkeeper.wire.requests import BatchReply, Context, RefusedFrame, Reply, Request, RequestHeader, StartTls
 
 
 class DialectDetector:
@@ -37,14 +37,15 @@ class DialectDetector:
         return v2.decode_request(body)
 
 
-def encode_request(request: Request, dialect: Dialect, txn_id: int = 0) -> bytes:
-    """The whole frame (with its length) of a request. START_TLS is always v3.
+def encode_request(request: Request, dialect: Dialect, txn_id: int = 0, context: Context = ()) -> bytes:
+    """The whole frame (with its length) of a request. START_TLS is always v3. ``context``: pairs of text for the
+    bookie's log, of which v2 knows nothing.
 
     Raises:
         ValueError: the dialect has no such request (or no such field of it).
     """
     if dialect is Dialect.V3 or isinstance(request, StartTls):
-        return v3.encode_request(request, txn_id)
+        return v3.encode_request(request, txn_id, context)
     return v2.encode_request(request)
 
 

@@ -40,6 +40,9 @@ class Operation(IntEnum):
 Context = tuple[tuple[bytes, bytes], ...]
 """Pairs of texts that a client sends along for the bookie's log, cut to the limits below."""
 
+REQUEST_ID: Final = b"request_id"
+"""The key under which a client names the operation to which a request belongs."""
+
 CONTEXT_PAIRS: Final = 8
 """How many pairs of a request's context are kept."""
 

@@ -69,8 +69,8 @@ _NO_MESSAGE: Final = (Operation.RANGE_READ, Operation.RANGE_ADD, Operation.BATCH
 # -- requests --------------------------------------------------------------------------------------------
 
 
-def encode_request(request: Request, txn_id: int) -> bytes:
-    """The whole frame of a request.
+def encode_request(request: Request, txn_id: int, context: Context = ()) -> bytes:
+    """The whole frame of a request, with pairs of text for the bookie's log.
 
     Raises:
         ValueError: v3 has no such request (batch reads), or a number does not fit its field.
@@ -115,6 +115,8 @@ def encode_request(request: Request, txn_id: int) -> bytes:
             message.startTLSRequest.SetInParent()
         case _:
             raise ValueError(f"v3 has no {type(request).__name__}")
+    for key, value in context:
+        message.requestContext.add(key=key, value=value)
     return frame(message.SerializeToString())
 
 

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from bookkeeper import wire
 from bookkeeper.access import LedgerOperation, Principal
 from bookkeeper.audit import NO_AUDIT, AuditAction, AuditEvent, AuditLog
-from bookkeeper.bookie.connections.request_log import ANSWERED
+from bookkeeper.bookie.connections.request_log import ANSWERED, request_id
 from bookkeeper.ids import LedgerId
 from bookkeeper.wire import Status
 
@@ -56,16 +56,17 @@ class ConnectionAudit:
             )
         )
 
-    def answered(self, connection: Audited, operation: str, request: wire.Request, status: Status) -> None:
+    def answered(self, connection: Audited, header: wire.RequestHeader, request: wire.Request, status: Status) -> None:
         """A request is answered that is no plain add: note a fence, or a wrong key."""
         if not self._is_on:
             return
         if isinstance(request, wire.ReadEntry | wire.BatchRead) and request.fence:
-            self._fenced(connection, request.ledger_id, status)
+            self._fenced(connection, header, request.ledger_id, status)
         elif status is Status.UNAUTHORIZED:
-            self.wrong_key(connection, operation, getattr(request, "ledger_id", -1))
+            named = request_id(connection.peer, header)
+            self.wrong_key(connection, header.op.name, getattr(request, "ledger_id", -1), named)
 
-    def _fenced(self, connection: Audited, ledger_id: LedgerId, status: Status) -> None:
+    def _fenced(self, connection: Audited, header: wire.RequestHeader, ledger_id: LedgerId, status: Status) -> None:
         allowed, noted = status is not Status.UNAUTHORIZED, connection.fences_noted
         if allowed:
             if ledger_id in noted:
@@ -74,7 +75,9 @@ class ConnectionAudit:
                 del noted[next(iter(noted))]
             noted[ledger_id] = None
         reason = WRONG_KEY if not allowed else "" if status in ANSWERED else f"answer {status.name}"
-        self._note(AuditAction.FENCE, connection, f"ledger {ledger_id}", allowed=allowed, reason=reason)
+        named = request_id(connection.peer, header)
+        on = f"ledger {ledger_id}"
+        self._note(AuditAction.FENCE, connection, on, allowed=allowed, reason=reason, request=named)
 
     def denied(self, connection: Audited, what: str, ledger_id: int, why: str, *, refused: bool) -> None:
         """Something that the access policy does not allow was refused, or only observed."""
@@ -83,13 +86,23 @@ class ConnectionAudit:
         on = f"ledger {ledger_id}" if ledger_id >= 0 else "cluster"
         self._note(action, connection, on, allowed=not refused, reason=reason)
 
-    def wrong_key(self, connection: Audited, what: str, ledger_id: int) -> None:
-        """A request with another key than the ledger's is refused."""
-        self._note(AuditAction.DENY, connection, f"ledger {ledger_id}", allowed=False, reason=f"{what}: {WRONG_KEY}")
+    def wrong_key(self, connection: Audited, what: str, ledger_id: int, request: str = "") -> None:
+        """A request with another key than the ledger's is refused; ``request`` is its id."""
+        reason = f"{what}: {WRONG_KEY}"
+        self._note(AuditAction.DENY, connection, f"ledger {ledger_id}", allowed=False, reason=reason, request=request)
 
-    def _note(self, what: AuditAction, connection: Audited, on: str, *, allowed: bool, reason: str) -> None:
+    def _note(
+        self, what: AuditAction, connection: Audited, on: str, *, allowed: bool, reason: str, request: str = ""
+    ) -> None:
         if self._is_on:
-            who = connection.principal.name
             self.log.note(
-                AuditEvent(what=what, who=who, address=connection.peer, on=on, allowed=allowed, reason=reason)
+                AuditEvent(
+                    what=what,
+                    who=connection.principal.name,
+                    address=connection.peer,
+                    on=on,
+                    allowed=allowed,
+                    reason=reason,
+                    request_id=request,
+                )
             )

@@ -1,5 +1,8 @@
 """Log lines about requests that were refused, failed or took long.
 
+Each line has a request id, which the client's own lines have, too: what it calls the operation, or else its address and
+the number of the request on its connection (``HOST:PORT/17``; ``HOST:PORT/3:40`` is entry 40 of its writer 3).
+
 A v3 request may carry pairs of text (``requestContext``), which a Java client takes from its logging context: for
 instance a user or a job. The client chooses them, so the log escapes, cuts and limits them. There is at most one line a
 second of each kind; the next line says how many were left out.
@@ -12,9 +15,10 @@ from collections.abc import Callable
 from typing import Final
 
 from bookkeeper import wire
-from bookkeeper.codec import Run
+from bookkeeper.codec import STREAM_SHIFT, Adds, Run
+from bookkeeper.errors import MalformedFrameError
 from bookkeeper.rate_limited_log import RateLimit
-from bookkeeper.wire import Status
+from bookkeeper.wire import Dialect, Status
 
 log = logging.getLogger(__name__)
 
@@ -43,16 +47,18 @@ class RequestLog:
         slow = took >= SLOW_S and not (isinstance(request, wire.ReadEntry) and request.long_poll)
         if status in ANSWERED and not slow:
             return
-        self._line(status, f"{header.op.name}{_of(request)}", peer, took, header.context)
+        what = f"{header.op.name}{_of(request)} from {peer}"
+        self._line(status, what, lambda: request_id(peer, header), took, header.context)
 
-    def run(self, peer: str, run: Run, first: int, status: Status, took: float) -> None:
+    def run(self, peer: str, run: Run, adds: Adds, status: Status, took: float) -> None:
         """A run of plain adds is answered with ``status`` after ``took`` seconds."""
         if status is Status.OK and took < SLOW_S:
             return
-        what = f"ADD of entries {first} to {first + run.i1 - run.i0 - 1} of ledger {run.ledger_id}"
-        self._line(status, what, peer, took, ())
+        first = adds.entry_ids[run.i0]
+        what = f"ADD of entries {first} to {first + run.i1 - run.i0 - 1} of ledger {run.ledger_id} from {peer}"
+        self._line(status, what, lambda: _id_of_run(peer, run, adds), took, ())
 
-    def _line(self, status: Status, what: str, peer: str, took: float, context: wire.Context) -> None:
+    def _line(self, status: Status, what: str, named: Callable[[], str], took: float, context: wire.Context) -> None:
         kind = _kind(status)
         left_out = self._limit.admit(self._now(), kind)
         if left_out is None:
@@ -60,7 +66,36 @@ class RequestLog:
         more = f" (not logged since the last such line: {left_out})" if left_out else ""
         told = f" [{shown(context)}]" if context else ""
         level = logging.INFO if status is Status.FENCED else logging.WARNING
-        log.log(level, "%s: %s from %s: %s after %.1f ms%s%s", kind, what, peer, status.name, took * 1000, told, more)
+        name, ms = named(), took * 1000
+        fields = {"request_id": name, "status": status.name, "took_ms": round(ms, 1)}
+        text = "%s: %s: %s after %.1f ms [request %s]%s%s"
+        log.log(level, text, kind, what, status.name, ms, name, told, more, extra=fields)
+
+
+def request_id(peer: str, header: wire.RequestHeader) -> str:
+    """How logs name a request: what its client calls the operation, or else by its number on the connection from
+    ``peer``. A client that calls two operations alike misleads whoever reads, and nobody else."""
+    for key, value in header.context:
+        if key == wire.REQUEST_ID and value:
+            return _escaped(value)
+    return _numbered(peer, header)
+
+
+def _numbered(peer: str, header: wire.RequestHeader) -> str:
+    if header.dialect is Dialect.V2:
+        return peer
+    stream, entry = header.txn_id >> STREAM_SHIFT, header.txn_id & ((1 << STREAM_SHIFT) - 1)
+    return f"{peer}/{stream}:{entry}" if stream > 0 else f"{peer}/{header.txn_id}"
+
+
+def _id_of_run(peer: str, run: Run, adds: Adds) -> str:
+    """The id of a run's first add, by the reply that was made for it. A chunk may have adds of both dialects."""
+    start, end = adds.ack_ends[run.i0 - 1] if run.i0 else 0, adds.ack_ends[run.i0]
+    try:
+        header, _ = wire.decode_reply(memoryview(adds.acks)[start + 4 : end], Dialect.V3)
+    except MalformedFrameError:
+        return peer  # it is of v2
+    return _numbered(peer, header)
 
 
 def _kind(status: Status) -> str:

@@ -298,7 +298,7 @@ class ServerConnection(FrameProtocol):
                 refused += run.i1 - run.i0
                 if status is Status.UNAUTHORIZED:
                     self.server.audit.wrong_key(self, "ADD", run.ledger_id)
-                self.server.requests.run(self.host, run, adds.entry_ids[run.i0], status, 0.0)
+                self.server.requests.run(self.peer, run, adds, status, 0.0)
                 self.write(codec.fail_acks(adds.acks, adds.ack_ends, run.i0, run.i1, status))
         counts.adds_refused.value += refused
         if not accepted:
@@ -324,10 +324,10 @@ class ServerConnection(FrameProtocol):
                 counts.add_seconds.observe(took, accepted - deferred)
                 counts.add_summary.observe(took, accepted - deferred)
                 if took >= SLOW_S:
-                    self.server.requests.run(self.host, chosen[0], adds.entry_ids[chosen[0].i0], _OK, took)
+                    self.server.requests.run(self.peer, chosen[0], adds, _OK, took)
                 return
             counts.add_failures.observe(took, accepted - deferred)
-            self.server.requests.run(self.host, chosen[0], adds.entry_ids[chosen[0].i0], Status.IO_ERROR, took)
+            self.server.requests.run(self.peer, chosen[0], adds, Status.IO_ERROR, took)
             for first, last in self._write_durable(adds, chosen, taken, error):  # whether they are stored is unknown
                 self.write(codec.fail_acks(adds.acks, adds.ack_ends, first, last, Status.IO_ERROR))
 
@@ -402,7 +402,7 @@ class ServerConnection(FrameProtocol):
         if not reserved:
             self.flow.on_charged()
         if not self.admission.admit(charge, reserved=reserved, share=self.share):
-            self.server.requests.request(self.host, header, request, Status.TOO_MANY_REQUESTS, 0.0)
+            self.server.requests.request(self.peer, header, request, Status.TOO_MANY_REQUESTS, 0.0)
             self._answer(header, wire.failure(request, Status.TOO_MANY_REQUESTS))
             return
         begun = self._now()
@@ -418,9 +418,9 @@ class ServerConnection(FrameProtocol):
             self.admission.release(charge, self.share)
             took = self._now() - begun
             if took >= SLOW_S or answer.status not in ANSWERED:
-                self.server.requests.request(self.host, header, request, answer.status, took)
+                self.server.requests.request(self.peer, header, request, answer.status, took)
             if not denied:
-                self.server.audit.answered(self, header.op.name, request, answer.status)
+                self.server.audit.answered(self, header, request, answer.status)
             size = self._answer(header, answer)
             if counted and isinstance(request, wire.ReadEntry | wire.BatchRead):
                 self.counts.read(answer.status, took, size)
@@ -454,7 +454,7 @@ class ServerConnection(FrameProtocol):
         decoded = self.detector.decode(body)
         if isinstance(decoded, wire.RefusedFrame):
             self.counts.request(decoded.header.op, decoded.status)
-            self.server.requests.request(self.host, decoded.header, None, decoded.status, 0.0)
+            self.server.requests.request(self.peer, decoded.header, None, decoded.status, 0.0)
             self.write(decoded.frame)
             return None
         header, request = decoded

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Iterable
 from typing import Final, assert_never
 
-from bookkeeper.client.bookie_request import ask, entry_of, failure_of
+from bookkeeper.client.bookie_request import ask, entry_of, failure_of, new_request_id
 from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.closing_advice import advise_closed
 from bookkeeper.client.ledger_view import LedgerView
@@ -54,25 +54,35 @@ async def recover(services: ClientServices, record: LedgerView, digest: DigestSc
         MetadataUnavailableError: the metadata store does not answer.
     """
     config = services.config
+    request_id = new_request_id(services)
+    _log.info("ledger %d is fenced and recovered [request %s]", record.ledger_id, request_id, extra=_named(request_id))
     for attempt in range(1, config.recovery_attempts + 1):
-        shell = _RecoveryShell(services, record, digest)
+        shell = _RecoveryShell(services, record, digest, request_id)
         try:
             return await shell.run()
         except RecoveryInconclusiveError as error:
             if await _is_closed_by_now(record):
                 return record.metadata
             if attempt == config.recovery_attempts:
+                error.args = (f"{error} [request {request_id}]",)
                 raise
             _log.warning(
-                "attempt %d of %d to recover ledger %d was inconclusive (%s): it is repeated in %g s",
+                "attempt %d of %d to recover ledger %d was inconclusive (%s): it is repeated in %g s [request %s]",
                 attempt,
                 config.recovery_attempts,
                 record.ledger_id,
                 in_words(error),
                 config.recovery_retry_ms / 1000,
+                request_id,
+                extra=_named(request_id),
             )
             await asyncio.sleep(config.recovery_retry_ms / 1000)
     raise AssertionError("at least one attempt is made")
+
+
+def _named(request_id: str) -> dict[str, str]:
+    """The id as a field of a line of JSON."""
+    return {"request_id": request_id}
 
 
 async def _is_closed_by_now(record: LedgerView) -> bool:
@@ -95,8 +105,10 @@ async def _is_closed_by_now(record: LedgerView) -> bool:
 class _RecoveryShell:
     """One attempt to recover a ledger."""
 
-    def __init__(self, services: ClientServices, record: LedgerView, digest: DigestScheme) -> None:
+    def __init__(self, services: ClientServices, record: LedgerView, digest: DigestScheme, request_id: str) -> None:
+        """``request_id``: of the whole recovery; bookies' logs show it beside each of its requests."""
         self._services = services
+        self._request_id = request_id
         self._record = record
         self._digest = digest
         self._ledger_id = record.ledger_id
@@ -137,9 +149,10 @@ class _RecoveryShell:
             return
         who = ", ".join(lacking)
         text = (
-            "ledger %d is recovered, and %s did not acknowledge all of what was written back: it is marked for repair"
+            "ledger %d is recovered, and %s did not acknowledge all of what was written back: it is marked for repair "
+            "[request %s]"
         )
-        _log.info(text, self._ledger_id, who)
+        _log.info(text, self._ledger_id, who, self._request_id, extra=_named(self._request_id))
         try:
             marks = self._services.metadata.under_replication
             await marks.mark(self._ledger_id, lacking, self._services.seams.clock.wall_ms())
@@ -203,7 +216,7 @@ class _RecoveryShell:
                 effects = self._machine.on_fence_answer(bookie, classify(None), entry.last_add_confirmed, now)
             self._perform(effects)
 
-        ask(self._services, self._tasks, bookie, request, answered)
+        ask(self._services, self._tasks, bookie, request, answered, request_id=self._request_id)
 
     def _read(self, read: recovery_machine.RecoveryRead) -> None:
         bookie, entry_id = read.bookie, read.entry_id
@@ -222,7 +235,7 @@ class _RecoveryShell:
                 effects = self._machine.on_read_answer(bookie, entry_id, classify(None), now, length=entry.length)
             self._perform(effects)
 
-        ask(self._services, self._tasks, bookie, request, answered)
+        ask(self._services, self._tasks, bookie, request, answered, request_id=self._request_id)
 
     def _write_back(self, write: recovery_machine.WriteBack) -> None:
         bookie, entry_id = write.bookie, write.entry_id
@@ -262,7 +275,8 @@ class _RecoveryShell:
             else:
                 self._perform(self._machine.on_write_failed(bookie, entry_id, error, now))
 
-        ask(self._services, self._tasks, bookie, request, answered, use=ConnectionPurpose.RECOVERY)
+        use = ConnectionPurpose.RECOVERY
+        ask(self._services, self._tasks, bookie, request, answered, use=use, request_id=self._request_id)
 
     def _forget(self, upto: int) -> None:
         for entry_id in [entry for entry in self._payloads if entry <= upto]:

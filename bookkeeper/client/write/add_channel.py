@@ -40,6 +40,9 @@ class AddChannel:
         self.bookie = bookie
         self.position = position
         self.closed = False
+        self.request_ids = ""
+        """What the bookie's log calls the adds: this side's address, and the stream. Empty as long as there is no
+        connection."""
         self._pool = pool
         self._tasks = tasks
         self._stream_id = stream_id
@@ -113,6 +116,7 @@ class AddChannel:
 
     def _attach(self, connection: BookieConnection) -> None:
         self._stream = connection.open_stream(self._stream_id, self._ledger_id, self._replies, self._lost)
+        self.request_ids = f"{connection.local}/{self._stream_id}"
         self._pool.enlist(connection)
         queued, self._queued = self._queued, []
         for frames in queued:

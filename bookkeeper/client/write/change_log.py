@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
+from bookkeeper.client.write.add_channel import AddChannel
 from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger.write import ChangeFailure
 
@@ -20,21 +21,45 @@ class ChangeLog:
     def __init__(self, ledger_id: LedgerId) -> None:
         self._ledger_id = ledger_id
         self._told: tuple[tuple[BookieId, ...], ChangeFailure] | None = None
+        self._channels: dict[BookieId, AddChannel] = {}
+        """The newest channel to each bookie of the ensemble, also if it has failed."""
+
+    def followed(self, channel: AddChannel) -> AddChannel:
+        """The same channel; lines about its bookie say what the bookie's own log calls its adds."""
+        self._channels[channel.bookie] = channel
+        return channel
 
     def failed(self, failed: tuple[BookieId, ...], failure: ChangeFailure) -> None:
         """Failed bookies were not replaced."""
         is_new, self._told = (failed, failure) != self._told, (failed, failure)
         level = logging.DEBUG if not is_new else logging.WARNING if failure in _TRIED_AGAIN else logging.INFO
         text = "ledger %d: failed bookies (%s) are not replaced: %s"
-        _log.log(level, text, self._ledger_id, ", ".join(failed), failure.value)
+        _log.log(level, text, self._ledger_id, self._named(failed), failure.value, extra=self._fields(failed))
 
-    def changed(self, first_entry: EntryId, members: Sequence[BookieId]) -> None:
-        """An ensemble change was committed."""
+    def changed(self, first_entry: EntryId, members: Sequence[BookieId], failed: Sequence[BookieId]) -> None:
+        """An ensemble change was committed, away from the bookies that failed."""
         self._told = None
-        text = "ledger %d: the ensemble was changed; entries from %d on are stored by %s"
-        _log.info(text, self._ledger_id, first_entry, ", ".join(members))
+        text = "ledger %d: the ensemble was changed; entries from %d on are stored by %s, and no more by %s"
+        stored_by = ", ".join(members)
+        fields = self._fields(failed)
+        _log.info(text, self._ledger_id, first_entry, stored_by, self._named(failed), extra=fields)
+        for bookie in [bookie for bookie in self._channels if bookie not in members]:
+            del self._channels[bookie]
 
     def returned(self, bookie: BookieId) -> None:
         """A failed bookie answers again."""
         self._told = None
         _log.info("ledger %d: %s answers again", self._ledger_id, bookie)
+
+    def _named(self, bookies: Iterable[BookieId]) -> str:
+        """The bookies, each with what its log calls the adds that it got."""
+        ids = self._request_ids(bookies)
+        return ", ".join(f"{bookie} [requests {ids[bookie]}]" if bookie in ids else bookie for bookie in bookies)
+
+    def _request_ids(self, bookies: Iterable[BookieId]) -> dict[BookieId, str]:
+        found = {bookie: self._channels[bookie].request_ids for bookie in bookies if bookie in self._channels}
+        return {bookie: ids for bookie, ids in found.items() if ids}
+
+    def _fields(self, bookies: Iterable[BookieId]) -> dict[str, object]:
+        """What a line of JSON has besides."""
+        return {"ledger": self._ledger_id, "request_ids": self._request_ids(bookies)}

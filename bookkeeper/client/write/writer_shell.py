@@ -274,17 +274,10 @@ class WriterShell:
         return channel
 
     def _new_channel(self, bookie: BookieId, position: int) -> AddChannel:
-        return AddChannel(
-            self.services.pool,
-            self._tasks,
-            bookie,
-            position,
-            self._stream_id,
-            self.record.ledger_id,
-            self._spec,
-            self._on_replies,
-            self._on_channel_failed,
-        )
+        adds = (self._stream_id, self.record.ledger_id, self._spec)
+        tell = (self._on_replies, self._on_channel_failed)
+        channel = AddChannel(self.services.pool, self._tasks, bookie, position, *adds, *tell)
+        return self._change_log.followed(channel)
 
     def _force(self, force: writer_machine.SendForce) -> None:
         bookie, number = force.bookie, force.number
@@ -386,7 +379,7 @@ class WriterShell:
             return
         self._changes.add()
         members = result.last_fragment.ensemble
-        self._change_log.changed(change.first_entry, members)
+        self._change_log.changed(change.first_entry, members, change.failed)
         for bookie in [bookie for bookie in self._channels if bookie not in members]:
             self._channels.pop(bookie).drop()
             self._back_pressure.forget(bookie)

@@ -83,8 +83,12 @@ class OrderMatcher:
 
     # -- what is sent -------------------------------------------------------------------------------------
 
-    def send(self, request: wire.Request, deadline: float, waiter: Callback) -> bytes:
-        """The frame to send; empty if the request is held. Raises ValueError if v2 has no such request."""
+    def send(self, request: wire.Request, deadline: float, waiter: Callback, context: wire.Context = ()) -> bytes:
+        """The frame to send; empty if the request is held. In v2 it has no room for ``context``.
+
+        Raises:
+            ValueError: v2 has no such request.
+        """
         if isinstance(request, wire.BatchRead):
             request = replace(request, request_id=self.ids.draw())
         frame = wire.encode_request(request, Dialect.V2)

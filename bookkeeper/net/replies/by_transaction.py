@@ -53,12 +53,12 @@ class TransactionMatcher:
 
     # -- what is sent -------------------------------------------------------------------------------------
 
-    def send(self, request: wire.Request, deadline: float, waiter: Callback) -> bytes:
+    def send(self, request: wire.Request, deadline: float, waiter: Callback, context: wire.Context = ()) -> bytes:
         """The frame to send. Raises ValueError if v3 has no such request."""
         txn = self.ids.draw()
         if isinstance(request, wire.BatchRead):
             request = replace(request, request_id=txn)
-        frame = wire.encode_request(request, Dialect.V3, txn)
+        frame = wire.encode_request(request, Dialect.V3, txn, context)
         self._waiting[txn] = PendingRequest(key_of_request(request), is_fence(request), frame, deadline, waiter)
         self.outstanding += 1
         return frame

@@ -41,8 +41,8 @@ def test_after_a_success_the_same_failure_is_news(by: str, caplog: pytest.LogCap
     log = ChangeLog(LedgerId(7))
     log.failed((B1,), ChangeFailure.NO_SPARE)
     if by == "change":
-        log.changed(EntryId(5), (B2, BookieId("b3")))
-        assert "entries from 5 on are stored by b2, b3" in caplog.text
+        log.changed(EntryId(5), (B2, BookieId("b3")), (B1,))
+        assert "entries from 5 on are stored by b2, b3, and no more by b1" in caplog.text
     else:
         log.returned(B1)
         assert "b1 answers again" in caplog.text
