@@ -18,7 +18,7 @@ BEGAN := $(shell date +%s.%N)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install lock check test unit room changed test-all demo demo-heal demo-namenode demo-stream demo-tenants demo-pipeline boards deploy bench bench-apache bench-streams interop clients kills sink-kills spark-table upgrades sim model corruption fault-table crash-images power-cuts audit sbom fuzz mutants rules proto clean
+.PHONY: help install lock check test unit room changed test-all demo demo-heal demo-namenode demo-stream demo-tenants demo-pipeline boards console-pages deploy bench bench-apache bench-streams interop clients kills sink-kills spark-table upgrades sim model corruption fault-table crash-images power-cuts audit sbom fuzz mutants rules proto clean
 help: ## list these commands
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
@@ -77,6 +77,9 @@ demo-pipeline: $(STAMP) ## flights from stream to stream through Spark: driver, 
 
 boards: $(STAMP) ## every query of the board in deploy/ on a live Prometheus, under load; an alarm fires (five minutes) [ARGS="--published DIR"]
 	@$(BIN)/python -m tests.boards $(ARGS)
+
+console-pages: $(STAMP) ## the console in Chromium: every page opened and clicked through, in light and dark, narrow and wide [ARGS="--keep DIR"]
+	@$(BIN)/python -m tests.console_pages $(ARGS)
 
 deploy: $(STAMP) ## what is in deploy/, checked by its own tools, fetched where they can be had
 	@$(BIN)/python -m tests.deploy

@@ -52,6 +52,15 @@ class ShownTable:
     paging: Paging
     kind: str = "table"
 
+    @property
+    def kinds(self) -> list[str]:
+        """Of each column the kind of its first value."""
+        return [next((row[at].kind for row in self.rows if row[at].kind != "none"), "none") for at in self._places]
+
+    @property
+    def _places(self) -> range:
+        return range(len(self.columns))
+
 
 @dataclass(frozen=True, slots=True)
 class ShownNote:
@@ -66,6 +75,11 @@ class ShownNote:
     def sign(self) -> str:
         """The sign of its tone."""
         return SIGNS[self.tone]
+
+    @property
+    def parts(self) -> list[str]:
+        """The text, cut at the marks of what is typed: each second part is a command."""
+        return self.text.split("`")
 
 
 ShownBlock = ShownFacts | ShownTable | ShownNote

@@ -20,13 +20,17 @@ FRAGMENTS: Final = 24
 GAPS: Final = 200
 """Marks of lacking entries that one box has at most."""
 
-NAMES_WIDTH: Final = 210
+NAMES_WIDTH: Final = 230
+"""For the names of bookies and their racks at most; less where they are short."""
 LEAST_WIDTH: Final = 46
 WIDTH: Final = 960
 """Of the whole drawing, if its fragments have room in it; it is scaled to the page."""
 ROW: Final = 30
 TOP: Final = 34
 _GAP: Final = 4
+_NAME: Final = 28
+"""Letters of a bookie's name and rack that are shown."""
+_LETTER: Final = 8
 
 SIGNS: Final[Mapping[CopyState, str]] = {
     CopyState.SEEN: "✓",
@@ -85,29 +89,32 @@ def drawing_of(ranges: Sequence[ExplainedRange], places: Mapping[BookieId, str])
     bookies = sorted({copy.bookie for each in ranges for copy in each.copies}, key=lambda name: (places[name], name))
     rows = {bookie: TOP + number * ROW for number, bookie in enumerate(bookies)}
     names = tuple(
-        Label(0, rows[bookie] + ROW / 2 + 4, _cut(f"{bookie}", 26), f"{bookie} in {places[bookie]}")
+        Label(
+            0, rows[bookie] + ROW / 2 + 4, _cut(f"{bookie}  {places[bookie]}", _NAME), f"{bookie} in {places[bookie]}"
+        )
         for bookie in bookies
     )
+    left = min(NAMES_WIDTH, 20 + _LETTER * max((len(label.text) for label in names), default=0))
     heads: list[Label] = []
     boxes: list[Box] = []
     gaps: list[Box] = []
-    for each, (x, width) in zip(ranges, _columns(ranges), strict=True):
+    for each, (x, width) in zip(ranges, _columns(ranges, left), strict=True):
         heads.append(Label(x, TOP - 12, _cut(str(each.first_entry), max(4, int(width / 8))), each.span))
         for copy in each.copies:
             box = _box(each, copy, x, rows[copy.bookie], width)
             boxes.append(box)
             gaps += _gaps(each, copy, box)
     height = TOP + len(bookies) * ROW + 4
-    width = max(WIDTH, NAMES_WIDTH + len(ranges) * (LEAST_WIDTH + _GAP))
+    width = max(WIDTH, left + len(ranges) * (LEAST_WIDTH + _GAP))
     return Drawing(width, height, names, tuple(heads), tuple(boxes), tuple(gaps), _in_words(ranges))
 
 
-def _columns(ranges: Sequence[ExplainedRange]) -> Iterator[tuple[float, float]]:
-    """Where each range begins, and how wide it is."""
+def _columns(ranges: Sequence[ExplainedRange], left: int) -> Iterator[tuple[float, float]]:
+    """Where each range begins, right of the names, and how wide it is."""
     counts = [_entries(each) for each in ranges]
-    room = WIDTH - NAMES_WIDTH - len(ranges) * (LEAST_WIDTH + _GAP) + _GAP
+    room = WIDTH - left - len(ranges) * (LEAST_WIDTH + _GAP) + _GAP
     every = sum(counts) or 1
-    x = float(NAMES_WIDTH)
+    x = float(left)
     for count in counts:
         width = round(LEAST_WIDTH + max(0, room) * count / every, 1)
         yield round(x, 1), width

@@ -50,7 +50,7 @@ def repair_page(
                 "it says": next((each.auditing for each in reports if each.auditor), None),
                 "a bookie counts as lost after": None if status.delay_s is None else f"{status.delay_s} s",
                 **{
-                    f"last check, {check.value}": None if at is None else Moment(at)
+                    f"last check of {check.name.lower().replace('_', ' ')}": None if at is None else Moment(at)
                     for check, at in status.checks.items()
                 },
             }

@@ -97,6 +97,8 @@ async def served(
     actions: tuple[str, ...] = (),
     panels: Sequence[Panel] = (),
     unusable: Sequence[UnusablePanel] = (),
+    bookies: Sequence[str] = ("b1", "b2"),
+    refresh_s: float = 0.1,
 ) -> AsyncIterator[Served]:
     """Everything, gone at the end."""
     seams, store = system_seams(), MemoryCluster()
@@ -107,8 +109,8 @@ async def served(
         token_file = directory / "tokens"
         token_file.touch(mode=0o600)
         token_file.write_text(token_line("operator", token) + token_line("viewer", viewer, read_only=True))
-        bookies = {}
-        for name in ("b1", "b2"):
+        servers = {}
+        for name in bookies:
             config = config_from(
                 {
                     "metadata_uri": "memory://test",
@@ -118,9 +120,9 @@ async def served(
                     "http_listen": "",
                 }
             )
-            bookies[name] = BookieServer(config, seams, await Metadata.over(store.connect(), seams))
-            await bookies[name].start()
-            held.push_async_callback(bookies[name].stop)
+            servers[name] = BookieServer(config, seams, await Metadata.over(store.connect(), seams))
+            await servers[name].start()
+            held.push_async_callback(servers[name].stop)
         metadata = await Metadata.over(store.connect(), seams)
         bk = await BookKeeper.over(BorrowedCluster(metadata, seams.net), config=ClientConfig(), seams=seams)
         held.push_async_callback(bk.close)
@@ -131,8 +133,8 @@ async def served(
                 listen="127.0.0.1:0",
                 token_file=str(token_file) if tokens or actions else None,
                 actions=actions,
-                refresh_s=0.1,
-                ledgers_refresh_s=0.1,
+                refresh_s=refresh_s,
+                ledgers_refresh_s=refresh_s,
             ),
             bk,
             name="test",
@@ -144,7 +146,7 @@ async def served(
         )
         held.push_async_callback(console.close)
         await console.start()
-        yield Served(console, bk, bookies, token.reveal(), viewer.reveal())
+        yield Served(console, bk, servers, token.reveal(), viewer.reveal())
 
 
 def story(directory: Path, work: Any, **options: Any) -> None:

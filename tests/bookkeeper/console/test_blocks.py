@@ -52,3 +52,10 @@ def test_facts_and_notes() -> None:
     facts, note = show_blocks([PanelFacts({"a": 1}, "t"), PanelNote("n", Tone.BAD)], Place("/x"), 0)
     assert isinstance(facts, ShownFacts) and facts.title == "t" and facts.rows[0][1].text == "1"
     assert isinstance(note, ShownNote) and note.sign == "✗"
+    (command,) = show_blocks([PanelNote("run `bk a`, then `b")], Place("/x"), 0)
+    assert isinstance(command, ShownNote) and command.parts == ["run ", "bk a", ", then ", "b"]
+
+
+def test_a_column_is_of_the_kind_of_its_first_value() -> None:
+    (table,) = show_blocks([PanelTable(("a", "b", "c"), ((None, 1, None), ("x", None, None)))], Place("/x"), 0)
+    assert isinstance(table, ShownTable) and table.kinds == ["text", "number", "none"]

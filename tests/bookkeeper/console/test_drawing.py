@@ -28,14 +28,14 @@ def test_bookies_stand_by_rack_and_each_copy_in_its_row_and_column() -> None:
     ]
     drawing = drawing_of(ranges, PLACES)
     rows = {label.text: label.y for label in drawing.names}
-    assert list(rows) == ["b2", "b3", "b1"]
+    assert list(rows) == ["b2  /rack1", "b3  /rack1", "b1  /rack2"]
     assert [label.text for label in drawing.heads] == ["0", "100"]
     kinds = [(box.kind, box.text) for box in drawing.boxes]
     assert kinds == [("seen", "✓"), ("gone", "✗"), ("seen", "✓"), ("believed", "?")]
     first, gone, second, _ = drawing.boxes
-    assert first.x == gone.x == NAMES_WIDTH < second.x and first.y == second.y != gone.y
+    assert 0 < first.x == gone.x < NAMES_WIDTH and first.x + first.width < second.x and first.y == second.y != gone.y
     assert second.width > first.width > 0 and abs(second.x + second.width - WIDTH) < 1
-    assert all(box.y < rows[name] < box.y + box.height for box, name in ((first, "b1"), (gone, "b2")))
+    assert all(box.y < rows[name] < box.y + box.height for box, name in ((first, "b1  /rack2"), (gone, "b2  /rack1")))
     assert drawing.text == "2 fragments with 4 copies: 2 seen, 1 believed, 1 gone"
 
 

@@ -60,7 +60,7 @@ def test_a_bookie_that_is_gone_is_shown_with_what_that_means(tmp_path: Path) -> 
         await served.shows("/", "1 bookie absent", "1 ledger short of copies")
         await served.shows("/ledgers?health=short", f"/ledgers/{number}")
         page = (await served.ask(f"/ledgers/{number}")).body
-        assert 'class="copy gone"' in page and "bk ledger repair" in page
+        assert 'class="copy gone"' in page and "<code>bk ledger repair" in page
         page = await served.shows("/repair", f"/ledgers/{number}", "1 ledger marked")
         await served.bookies["b2"].stop()
         page = await served.shows("/", "1 ledger lost for now")

@@ -42,4 +42,4 @@ def test_a_cluster_without_marks_is_well_and_one_without_auditor_says_so() -> No
     view = repair_page(kept(bookies(auditor=None)), Kept(), [], asked("/repair"))
     said = texts(view)
     assert view.tone is Tone.GOOD and "No ledger is under-replicated" in said and "There is no auditor" in said
-    assert "Nothing is being repaired" in said
+    assert "Nothing is being repaired" in said and "last check of all ledgers: –" in said
