@@ -9,6 +9,7 @@ import pytest
 
 from bookkeeper.errors import (
     ClusterExistsError,
+    MetadataError,
     MetadataFormatError,
     MetadataRolledBackError,
     NoClusterError,
@@ -175,6 +176,14 @@ async def test_short_ids_continue_behind_those_of_the_backup(layout: Layout) -> 
 async def test_what_is_not_there_has_no_backup() -> None:
     with pytest.raises(NoClusterError):
         await taken(await MemoryService().connect())
+
+
+@pytest.mark.parametrize("mark", [lineage.MOVED, lineage.COPYING])
+async def test_what_has_moved_or_is_being_moved_has_no_backup(mark: str) -> None:
+    _, store = await cluster()
+    await store.create(PATHS.own(mark), parents=True)
+    with pytest.raises(MetadataError, match="take the backup there"):
+        await taken(store)
 
 
 async def test_a_backup_that_was_cut_or_changed_is_refused() -> None:
