@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -31,11 +33,23 @@ class HoldKeeper:
     Args:
         lenient: a place that was truncated is held from where the stream begins now; otherwise it is an error.
         every_s: between two renewals.
+        monotonic: the clock, in seconds.
     """
 
-    def __init__(self, stream: sync.Stream, name: str, *, lenient: bool = False, every_s: float = RENEWED_S) -> None:
+    def __init__(
+        self,
+        stream: sync.Stream,
+        name: str,
+        *,
+        lenient: bool = False,
+        every_s: float = RENEWED_S,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._stream, self.name, self._lenient, self._every_s = stream, name, lenient, every_s
+        self._monotonic = monotonic
         self._start: Position | None = None
+        self._sure_until = float("-inf")
+        """Until when the hold is there, whatever became of its renewals since."""
         self._moving = threading.Lock()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._keep, name=f"hold {name}", daemon=True)
@@ -49,6 +63,8 @@ class HoldKeeper:
         """
         with self._moving:
             if self._start is not None and self._start <= start:
+                if self._monotonic() >= self._sure_until:  # it was not renewed for long: it may have ended
+                    self._put(self._start)
                 return
             self._put(start)
             self._start = start
@@ -79,8 +95,9 @@ class HoldKeeper:
             self._hold(begin)
 
     def _hold(self, start: Position) -> None:
-        until = datetime.now(UTC) + LASTS
+        until, sure_until = datetime.now(UTC) + LASTS, self._monotonic() + LASTS.total_seconds() / 2
         self._stream.hold(self.name, start, LATEST, until=until, note="a Spark query reads from here on")
+        self._sure_until = sure_until
 
     def _keep(self) -> None:
         pause = self._every_s

@@ -80,6 +80,26 @@ def test_covering_an_earlier_place_puts_it_back_at_once(stream: sync.Stream, kee
     assert hold_of(stream).start == Position(1, 1, 0)
 
 
+@pytest.mark.rule("F5")
+def test_a_hold_that_was_not_renewed_for_long_is_put_again_before_anything_counts_as_kept(stream: sync.Stream) -> None:
+    """The process stood still, or the cluster was away, and the hold has ended meanwhile."""
+    now = [0.0]
+    keeper = HoldKeeper(stream, "query", every_s=10_000.0, monotonic=lambda: now[0])
+    keeper.cover(Position(1, 1, 0))
+    stream.release_hold("query")
+    keeper.cover(Position(2, 0, 0))
+    assert not stream.holds(), "a moment ago it was there: the store is not asked"
+    now[0] = LASTS.total_seconds()
+    keeper.cover(Position(2, 0, 0))
+    assert hold_of(stream).start == Position(1, 1, 0)
+    stream.release_hold("query")
+    stream.truncate(Position(2, 0, 0))
+    now[0] *= 2
+    with pytest.raises(PositionTruncatedError):
+        keeper.cover(Position(2, 0, 0))
+    keeper.stop()
+
+
 def test_a_place_behind_the_last_record_that_went_is_held_where_the_stream_begins(
     stream: sync.Stream, keeper: HoldKeeper
 ) -> None:
