@@ -19,11 +19,11 @@ from segments import (
     Record,
     StoredRecord,
 )
-from segments.chain import stream_chain
+from segments.chain import SegmentContents, stream_chain
 from segments.entries import RecordColumns
-from segments.errors import OwnershipLostError, StreamMetadataError
+from segments.errors import OwnershipLostError, StreamCorruptError, StreamMetadataError
 from segments.namespace import connect
-from segments.publish import PublishedBatch, StagedRows, StreamPublisher
+from segments.publish import PublishedBatch, StagedLedger, StagedRows, StreamPublisher
 from segments.publish import publisher as publisher_module
 from segments.publish.staged_writer import StagedWriter
 from segments.stream import Stream
@@ -95,6 +95,31 @@ async def test_a_batch_that_comes_again_with_other_rows_is_there_once(programs: 
             await publish(publisher, stream, 2, [b"of the former owner"])
         assert await values_of(stream) == [b"first", b"second"]
     await programs.check()
+
+
+@pytest.mark.rule("S14")
+@story
+async def test_a_message_that_says_more_than_its_ledger_is_refused(programs: Programs) -> None:
+    async with programs.stream() as stream:
+        publisher = await stream.publisher()
+        [good] = await staged(stream, "s", [b"a", b"b"])
+        [other] = await staged(stream, "t", [b"c", b"d"])
+        assert good.ledger is not None and other.ledger is not None
+        writer = StagedWriter(stream.client, (stream.name, stream.id), stream.config, "s", "a", inline=NEVER)
+        await writer.begin()
+        assert writer._ledger is not None
+        empty = SegmentContents(bytes=0, last_entry=-1)
+        longer = replace(good.ledger.contents, last_entry=good.ledger.contents.last_entry + 1)
+        for ledger, said in (
+            (other.ledger, "was not written for this batch"),
+            (StagedLedger(writer._ledger.id, empty), "does not end at entry -1"),
+            (replace(good.ledger, contents=longer), "does not end at entry"),
+        ):
+            with pytest.raises((BatchRefusedError, StreamCorruptError), match=said):
+                await publisher.publish(BatchKey("a", QUERY, 0), [replace(good, ledger=ledger)])
+        await writer.abandon()
+        await publisher.publish(BatchKey("a", QUERY, 0), [good])
+        assert await values_of(stream) == [b"a", b"b"]
 
 
 @story
