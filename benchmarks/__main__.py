@@ -44,25 +44,33 @@ EVERYTHING: Final = ("ledgers", "gateway", "spark", "hostile", "journals", "stre
 
 
 def main() -> None:
-    if sys.argv[1:2] == ["apache"]:
+    if not _ran_program(sys.argv[1:2], sys.argv[2:]):
+        _measure_rows()
+
+
+def _ran_program(name: list[str], arguments: list[str]) -> bool:
+    """Run one of the programs that have options of their own, if that is its name."""
+    if name == ["apache"]:
         from benchmarks.apache import command
 
-        command.main(sys.argv[2:])
-        return
-    if sys.argv[1:2] == ["rivals"]:
+        command.main(arguments)
+    elif name == ["rivals"]:
         from benchmarks.rivals import command as rivals
 
-        rivals.main(sys.argv[2:])
-        return
-    if sys.argv[1:2] == ["healing"]:
-        _heal(sys.argv[2:])
-        return
-    if sys.argv[1:2] == ["instructions"]:
+        rivals.main(arguments)
+    elif name == ["healing"]:
+        _heal(arguments)
+    elif name == ["instructions"]:
         from benchmarks import instructions
 
-        with tempfile.TemporaryDirectory(prefix="bk-instructions-") as name:
-            instructions.measure(sys.argv[2:], Path(name))
-        return
+        with tempfile.TemporaryDirectory(prefix="bk-instructions-") as directory:
+            instructions.measure(arguments, Path(directory))
+    else:
+        return False
+    return True
+
+
+def _measure_rows() -> None:
     parser = argparse.ArgumentParser(prog="make bench", description="Measure; nothing is asserted.")
     parser.add_argument(
         "rows",

@@ -10,7 +10,8 @@ can use ``checkpointLocation=webhdfs://host:port/name``.
         spark = SparkSession.builder.config(map=wal.spark_conf()).getOrCreate()
         query = flights.writeStream.option("checkpointLocation", wal.location("flights")).start()
 
-commands, copy_command, checkpoint_verbs    ``bk gateway``, ``bk checkpoint``
+commands, copy_command, checkpoint_verbs, rollback_verb, checkpoint_options
+                                            ``bk gateway``, ``bk checkpoint``
 service                                     ``checkpoint_service``
 webhdfs, checkpoints, checkpoint_copy       the gateway; what a checkpoint holds; copies of one
 data_source, foreach_batch                  streams, ledgers and journals in Spark

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from bookkeeper.admin.command_group import CommandGroup
-from spark_wal.checkpoint_verbs import VERBS, access_options
+from spark_wal.checkpoint_options import access_options
+from spark_wal.checkpoint_verbs import VERBS
 
 if TYPE_CHECKING:
     from spark_wal.spark_access import GatewayAccess

@@ -65,6 +65,14 @@ class ProducerLoop:
                 self.duplicates += BATCH * result.duplicate
 
 
+def progress_of(loops: list[ProducerLoop]) -> dict[str, Any]:
+    """How far the producers have come."""
+    return {
+        "acknowledged": {each.feed.producer: each.acknowledged for each in loops},
+        "duplicates": sum(each.duplicates for each in loops),
+    }
+
+
 async def own(arguments: argparse.Namespace) -> int:
     """Own the stream until a signal or another owner ends it. Returns the exit status."""
     starts: dict[str, int] = json.loads(arguments.starts)
@@ -93,16 +101,10 @@ async def own(arguments: argparse.Namespace) -> int:
 
         loops = [ProducerLoop(feeds[name], first, appends(name), arguments.pause_s) for name, first in starts.items()]
 
-        def progress() -> dict[str, Any]:
-            return {
-                "acknowledged": {each.feed.producer: each.acknowledged for each in loops},
-                "duplicates": sum(each.duplicates for each in loops),
-            }
-
         async def keep_telling() -> None:
             while True:
                 await asyncio.sleep(TOLD_EVERY_S)
-                tell("progress", **progress())
+                tell("progress", **progress_of(loops))
 
         async def roll() -> None:
             try:
@@ -126,7 +128,7 @@ async def own(arguments: argparse.Namespace) -> int:
             return LOST
         finally:
             telling.cancel()
-        tell("done", **progress())
+        tell("done", **progress_of(loops))
     return 0
 
 

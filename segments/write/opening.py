@@ -19,7 +19,7 @@ from segments.config import StreamConfig
 from segments.entries import Compression, require_library
 from segments.errors import StreamCorruptError, UnsupportedStreamFormatError
 from segments.write.ledgers.ledger_allocator import LedgerAllocator
-from segments.write.output.entry_output import ReadConfig
+from segments.write.output.changed_settings import ReadConfig
 from segments.write.producer import GapRule, Producer
 from segments.write.state.stream_owner import StreamOwner, claim_nonce
 from segments.write.take_over import find_end

@@ -21,7 +21,8 @@ from segments.record import AppendResult, Record
 from segments.write.appends.grouping import RECORD_COST, ProducerRun
 from segments.write.ledgers.ledger_allocator import LedgerAllocator
 from segments.write.output.append_queue import AppendQueue
-from segments.write.output.entry_output import EntryOutput, ReadConfig
+from segments.write.output.changed_settings import ReadConfig
+from segments.write.output.entry_output import EntryOutput
 from segments.write.output.writer_metrics import WriterMetrics
 from segments.write.segment.segment_change import EndedSegment
 from segments.write.state.stream_owner import StreamOwner

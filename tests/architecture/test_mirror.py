@@ -9,6 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 _CODEC = "a part of the codec: test_adds, test_reads, test_records, test_same ask its front door, in both codecs"
+_CHECKPOINTS = "a part of the verbs of checkpoints: test_checkpoint_verbs runs them"
 _EDITS = "a part of the codec of edits: test_frames and test_bodies ask both codecs"
 _LONE = "a part of the codec of lone entries: test_lone asks both codecs"
 _CONTRACT = "a part of the contract that is shipped: test_testing breaks its promises, every backend keeps them"
@@ -25,6 +26,7 @@ WITHOUT: dict[str, str] = {
     "bookkeeper/codec/pure/reads.py": _CODEC,
     "bookkeeper/codec/pure/records.py": _CODEC,
     "bookkeeper/codec/shapes.py": _CODEC,
+    "bookkeeper/ledger/write/confirm_checks.py": "what test_writer looks at after every step",
     "bookkeeper/seams.py": "protocols only; what keeps them is tested in real/ and testing/",
     "bookkeeper/storage/base/results.py": "data without behaviour: what the engine hands out",
     "bookkeeper/storage/journal/entry_log_layout.py": "protocols only; shared_log/ and ledger_logs/ keep them",
@@ -53,6 +55,9 @@ WITHOUT: dict[str, str] = {
     "journal_manager/testing/upgrades.py": _CONTRACT,
     "journal_manager/testing/writing.py": _CONTRACT,
     "journal_manager/hdfs/hdfs_ops.py": "data without behaviour: every op is read and written in test_op_codec",
+    "segments/write/output/changed_settings.py": "a part of the roll: test_stories changes a stream's settings",
+    "spark_wal/checkpoint_options.py": _CHECKPOINTS,
+    "spark_wal/rollback_verb.py": _CHECKPOINTS,
     "spark_wal/webhdfs/files/tree_answers.py": "data without behaviour: what the tree answers",
 }
 """Module -> why it has no test module of its own."""

@@ -28,18 +28,12 @@ MODULE_LINES: Final = 500
 FUNCTION_LINES: Final = 60
 
 LONGER: Final = {
-    "benchmarks/__main__.py main": 68,
-    "bookkeeper/admin/cluster/autorecovery.py run": 62,
     "bookkeeper/codec/native/adds.py": 884,
     "bookkeeper/codec/native/adds.py walk": 64,
     "bookkeeper/codec/native/reads.py": 573,
     "bookkeeper/codec/native/records.py": 529,
     "bookkeeper/codec/pure/adds.py split_adds": 71,
-    "bookkeeper/ledger/write/writer.py": 513,
-    "examples/demo_stream/owner.py own": 63,
     "examples/namenode_sim/namespace.py": 584,
-    "segments/write/output/entry_output.py": 517,
-    "spark_wal/checkpoint_verbs.py": 515,
 }
 """Module, or module and function -> the lines that it may have: never more, and fewer each time that it shrinks."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 from typing import TYPE_CHECKING, Any, Final
@@ -139,8 +140,6 @@ def run(
     Any number of these processes may run, beside Apache's. All of them repair ledgers. One at a time is elected
     auditor: it looks for ledgers that need repair.
     """
-    import logging
-
     from bookkeeper.audit import AuditConfig
     from bookkeeper.autorecovery import AutorecoveryConfig
     from bookkeeper.autorecovery.process import PagesConfig, serve
@@ -152,10 +151,10 @@ def run(
         "lost_bookie_delay_s": lost_bookie_delay,
         "bytes_per_s": throttle,
         "parallel": parallel,
-        "grace_ms": int(grace * 1000) if grace is not None else None,
-        "ledgers_interval_s": check_every * 3600 if check_every is not None else None,
+        "grace_ms": None if grace is None else int(grace * 1000),
+        "ledgers_interval_s": _seconds(check_every),
         "sample_percent": sample,
-        "placement_interval_s": check_placement_every * 3600 if check_placement_every is not None else None,
+        "placement_interval_s": _seconds(check_placement_every),
         "repair_placement": repair_placement or None,
     }
     shown = PagesConfig(
@@ -167,15 +166,18 @@ def run(
     )
     if names_secrets(os.environ) or shown.api.listen:
         no_core_dumps()
-    config = AutorecoveryConfig(**{option: value for option, value in given.items() if value is not None})
-
-    supervisor = NotifySocket.of_this_process()
+    config = AutorecoveryConfig(**{option: given[option] for option in given if given[option] is not None})
+    supervisor, own_name = NotifySocket.of_this_process(), name or f"{platform.node()}:{os.getpid()}"
 
     @on_cluster()
     async def work(bk: BookKeeper) -> None:
-        await serve(bk, name or f"{platform.node()}:{os.getpid()}", config, click.echo, shown, supervisor)
+        await serve(bk, own_name, config, click.echo, shown, supervisor)
 
     work(metadata=metadata)
+
+
+def _seconds(hours: float | None) -> float | None:
+    return None if hours is None else hours * 3600
 
 
 def _pages(http: str, *, allowed: bool) -> Address:

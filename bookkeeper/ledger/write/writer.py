@@ -52,6 +52,7 @@ from bookkeeper.ledger.ensemble import WAIT, Verdict, WriterEnsemble, fenced_err
 from bookkeeper.ledger.ensemble.sync_policy import sync_policy
 from bookkeeper.ledger.metadata import LedgerMetadata, LedgerState
 from bookkeeper.ledger.write.alarm import Alarm
+from bookkeeper.ledger.write.confirm_checks import check_confirms
 from bookkeeper.ledger.write.effects import (
     ChangeFailure,
     CloseFailed,
@@ -481,8 +482,6 @@ class LedgerWriter:
             self._alarm.by(min(times), effects)
         return effects
 
-    # -- for tests --------------------------------------------------------------------------------------
-
     def validate_state(self) -> None:
         """Derive again what must hold between the fields, from acks, members, pending adds and metadata. For tests.
 
@@ -496,18 +495,4 @@ class LedgerWriter:
         visible = self._sync.visible(progress.last_acknowledged, self._forcing.forced)
         check(progress.last_add_confirmed == visible, "W11", (visible, self))
         if is_open:
-            self._validate_confirms()
-
-    def _validate_confirms(self) -> None:
-        members, progress = self._ensemble.members, self.progress
-        bookies = tuple(member.bookie for member in members)
-        check(self.metadata.last_fragment.ensemble == bookies, "W1", (self.metadata.last_fragment, self))
-        for member in members:
-            limit = self.spec.next_held(member.position, progress.next_entry)
-            check(member.acks.mark <= limit, "W1", (member.bookie, self))
-            check(self.is_changing or not member.returned, "W10b", (member.bookie, self))
-        first = progress.last_acknowledged + 1
-        held = self.is_changing or self._ensemble.acknowledged_below(first, progress.next_entry) == first
-        check(held, "W4", self)
-        if (deadline := progress.deadline) is not None:
-            check(self._alarm.at is not None and self._alarm.at <= deadline, "V1", (deadline, self))
+            check_confirms(self.metadata, self._ensemble, progress, self._alarm, self)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -31,7 +31,6 @@ from segments.chain import PAGES_ROLL, StreamSegment
 from segments.config import StreamConfig
 from segments.error_translation import stream_error
 from segments.errors import (
-    MissingLibraryError,
     OwnershipLostError,
     SegmentEmptyError,
     StreamClosedError,
@@ -43,11 +42,20 @@ from segments.errors import (
 from segments.write.appends.grouping import Group
 from segments.write.ledgers.ledger_allocator import LedgerAllocator
 from segments.write.ledgers.open_segment import OpenSegment
+from segments.write.output.changed_settings import ReadConfig, refresh_settings
 from segments.write.output.entry_sender import EntrySender, OutputEvents
 from segments.write.output.flight import Flight, GroupInLog, fail_group, groups_of
 from segments.write.segment.roll_waiters import RollWaiters
 from segments.write.segment.rolling import RollReason, roll_limits
-from segments.write.segment.segment_change import EndedSegment, begun, close_ledger, left, recovered_end, until_reached
+from segments.write.segment.segment_change import (
+    EndedSegment,
+    begun,
+    close_ledger,
+    ended_by_bug,
+    left,
+    recovered_end,
+    until_reached,
+)
 from segments.write.segment.segment_machine import (
     Failover,
     SegmentMachine,
@@ -65,9 +73,6 @@ _log = logging.getLogger(__name__)
 
 AHEAD_S: Final = 1.0
 """The ledger of the next segment is made so long after a segment began: a writer that is closed sooner needs none."""
-
-ReadConfig = Callable[[], Awaitable[StreamConfig]]
-"""Reads the stream's settings as they are now. Raises StreamError."""
 
 
 class EntryOutput:
@@ -87,6 +92,7 @@ class EntryOutput:
     ) -> None:
         self._client, self._name, self._events = client, owner.node.name, events
         self._clock, self._rng = client.services.seams.clock, client.services.seams.rng
+        self._broken = partial(ended_by_bug, self._name)
         self.sender = EntrySender(client, self._name, state, config, events)
         self._machine = SegmentMachine(roll_limits(config))
         self._owner, self._allocator, self._tasks = owner, allocator, tasks
@@ -123,14 +129,6 @@ class EntryOutput:
     def _place(self, group: Group) -> None:
         if self.sender.place(group):
             self._written()
-
-    def _broken(self, error: BaseException, what: str = "could not be made") -> StreamInvariantError:
-        _log.error("the writer of stream %s ends, because of a bug: %r", self._name, error, exc_info=error)
-        return StreamInvariantError(
-            f"an entry of stream {self._name} {what}, so its writer has ended ({type(error).__name__}: "
-            f"{error}); this is a bug, and another writer can go on",
-            stream=self._name,
-        )
 
     def _settle_durable(self, flight: Flight) -> None:
         """An entry is durable: tell those who wait for it, whatever happens.
@@ -267,7 +265,7 @@ class EntryOutput:
     async def _roll(self, segment: OpenSegment[Flight], reason: RollReason) -> None:
         """End the segment and start the next one, or put it off."""
         try:
-            await self._refresh()
+            await refresh_settings(self._name, self.sender, self._machine.rolling, self._allocator, self._read_config)
             handle = await self._allocator.obtain()
         except OwnershipLostError:
             raise
@@ -304,19 +302,6 @@ class EntryOutput:
         self.sender.metrics.rolled(reason).add()
         self._tell_rollers(contents.number)
 
-    async def _refresh(self) -> None:
-        """Take over changed settings; the next segment has them."""
-        before = self.sender.config
-        if self._read_config is None or (config := await self._read_config()) == before:
-            return
-        try:
-            self.sender.change(config)
-        except MissingLibraryError as error:
-            _log.warning("stream %s is compressed as before, and not as its settings say: %s", self._name, error)
-        self._machine.rolling.change(roll_limits(config))
-        if (config.quorum, config.digest) != (before.quorum, before.digest):
-            await self._allocator.replace()
-
     async def _finish(self, segment: OpenSegment[Flight], *, patient: bool = True) -> EndedSegment:
         """Wait for the segment's entries, write its footer, close its ledger."""
         await segment.quiet()
@@ -330,11 +315,7 @@ class EntryOutput:
         again = self._machine.rolling.put_off(self._loop.time()) - self._loop.time()
         number = self._machine.number
         _log.warning("segment %d of stream %s goes on: it could not be rolled: %s", number, self._name, error)
-        text = (
-            f"stream {self._name} was not rolled, and goes on in segment {number}; the next attempt comes in "
-            f"{again:.1f} s: {error}"
-        )
-        self._rollers.fail(lambda: StreamNotReadyError(text, stream=self._name))
+        self._rollers.put_off(self._name, number, again, error)
 
     async def _replace(self, segment: OpenSegment[Flight]) -> None:
         """The ledger takes no more entries: let a recovery decide about those under way, and go on in the next
@@ -389,14 +370,7 @@ class EntryOutput:
 
     def _tell_rollers(self, number: int) -> None:
         """The segment of this number ended. One without a durable record is not listed; its records were sent again."""
-        if (ended := self._owner.chain.find(number)) is not None:
-            self._rollers.done(ended)
-            return
-        text = (
-            f"segment {number} of stream {self._name} ended, and is not listed: it had no durable record, or was "
-            f"truncated; the stream goes on in segment {self.sender.segment}"
-        )
-        self._rollers.fail(lambda: StreamNotReadyError(text, stream=self._name))
+        self._rollers.tell(self._name, number, self._owner.chain.find(number), self.sender.segment)
 
     def _arm(self) -> None:
         """Look again when the segment may be due by the clock."""

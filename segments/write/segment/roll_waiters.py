@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from segments.chain import StreamSegment
-from segments.errors import StreamError
+from segments.errors import StreamError, StreamNotReadyError
 
 
 class RollWaiters:
@@ -28,6 +28,25 @@ class RollWaiters:
         """It goes on, or nobody knows; each gets an error of its own."""
         for roller in self._taken():
             roller.set_exception(error())
+
+    def tell(self, stream: str, number: int, ended: StreamSegment | None, goes_on_in: int) -> None:
+        """A segment ended. One without a durable record is not listed (None): its records were sent again."""
+        if ended is not None:
+            self.done(ended)
+            return
+        text = (
+            f"segment {number} of stream {stream} ended, and is not listed: it had no durable record, or was "
+            f"truncated; the stream goes on in segment {goes_on_in}"
+        )
+        self.fail(lambda: StreamNotReadyError(text, stream=stream))
+
+    def put_off(self, stream: str, number: int, again_s: float, error: StreamError) -> None:
+        """The segment goes on; the next attempt comes in ``again_s`` seconds."""
+        text = (
+            f"stream {stream} was not rolled, and goes on in segment {number}; the next attempt comes in "
+            f"{again_s:.1f} s: {error}"
+        )
+        self.fail(lambda: StreamNotReadyError(text, stream=stream))
 
     def _taken(self) -> list[asyncio.Future[StreamSegment]]:
         waiting, self._waiting = self._waiting, []

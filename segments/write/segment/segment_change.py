@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from bookkeeper.errors import BookKeeperError, MetadataUnavailableError, NoSuchLedgerError
 from segments.chain import SegmentContents, StreamChain
 from segments.error_translation import stream_error
-from segments.errors import StreamCorruptError, StreamUnavailableError
+from segments.errors import StreamCorruptError, StreamInvariantError, StreamUnavailableError
 from segments.position import FIRST_SEGMENT
 
 if TYPE_CHECKING:
@@ -120,3 +120,13 @@ async def until_reached(attempt: Callable[[], Awaitable[T]], what: str) -> T:
             _log.warning("%s is tried again in %.2f s: %s", what, pause, error)
         await asyncio.sleep(pause)
         pause = min(2 * pause, PAUSE_MAX_S)
+
+
+def ended_by_bug(stream: str, error: BaseException, what: str = "could not be made") -> StreamInvariantError:
+    """The end of a writer that met what cannot be, in the log and as the error of those who wait."""
+    _log.error("the writer of stream %s ends, because of a bug: %r", stream, error, exc_info=error)
+    return StreamInvariantError(
+        f"an entry of stream {stream} {what}, so its writer has ended ({type(error).__name__}: "
+        f"{error}); this is a bug, and another writer can go on",
+        stream=stream,
+    )
