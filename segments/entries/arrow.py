@@ -135,9 +135,15 @@ def _key(entry: StoredEntry, sections: Sections, n: int) -> Any:
 
 
 def _headers(entry: StoredEntry, sections: Sections, n: int) -> Any:
+    pa = _arrow()
     if sections.headers is None:
         return _no("headers", n)
-    return _arrow().array([list(each.items()) for each in entry.headers()], _header_type())
+    places, names, values = entry.header_columns()
+    try:
+        texts = pa.array(names, pa.binary()).cast(pa.string())
+    except pa.ArrowInvalid as error:
+        raise EntryCorruptError(f"a record's headers are damaged: {error}") from error
+    return pa.MapArray.from_arrays(pa.array(places, pa.int32()), texts, pa.array(values, pa.binary()))
 
 
 def _event_time(entry: StoredEntry, sections: Sections, n: int) -> Any:

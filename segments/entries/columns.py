@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, repeat
 from operator import attrgetter
@@ -192,20 +192,44 @@ def decode_headers(raw: bytes) -> Mapping[str, bytes]:
     """
     if not raw:
         return NO_HEADERS
+    _, names, values = header_columns((raw,))
     try:
-        (count,) = _COUNT.unpack_from(raw)
-        at, found = _COUNT.size, {}
-        for _ in range(count):
-            name_size, value_size = _NAME.unpack_from(raw, at)
-            at += _NAME.size
-            middle, end = at + name_size, at + name_size + value_size
-            if end > len(raw):
-                raise EntryCorruptError("a record's headers are cut short")
-            found[raw[at:middle].decode()] = raw[middle:end]
-            at = end
-    except (struct.error, UnicodeDecodeError) as error:
+        return {name.decode(): value for name, value in zip(names, values, strict=True)}
+    except UnicodeDecodeError as error:
         raise EntryCorruptError(f"a record's headers are damaged: {error}") from error
-    return found
+
+
+def header_columns(raws: Iterable[bytes]) -> tuple[list[int | None], list[bytes], list[bytes]]:
+    """The headers of records, each as ``encode_headers`` wrote it: of each record the place of its first name, None
+    without any, and at the end how many names there are; all names; all values.
+
+    Raises:
+        EntryCorruptError: one of them is not that.
+    """
+    places: list[int | None] = []
+    names: list[bytes] = []
+    values: list[bytes] = []
+    for raw in raws:
+        if not raw:
+            places.append(None)
+            continue
+        places.append(len(names))
+        try:
+            (count,) = _COUNT.unpack_from(raw)
+            at = _COUNT.size
+            for _ in range(count):
+                name_size, value_size = _NAME.unpack_from(raw, at)
+                at += _NAME.size
+                middle, end = at + name_size, at + name_size + value_size
+                names.append(raw[at:middle])
+                values.append(raw[middle:end])
+                at = end
+        except struct.error as error:
+            raise EntryCorruptError(f"a record's headers are damaged: {error}") from error
+        if at > len(raw):
+            raise EntryCorruptError("a record's headers are cut short")
+    places.append(len(names))
+    return places, names, values
 
 
 def bits_of(flags: bytes) -> bytes:
@@ -291,5 +315,6 @@ __all__ = [
     "decode_headers",
     "encode_headers",
     "flags_of",
+    "header_columns",
     "joined",
 ]

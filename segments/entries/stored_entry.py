@@ -11,7 +11,7 @@ from itertools import chain, count, repeat
 from typing import Any, Final
 
 from bookkeeper.codec import crc32c
-from segments.entries.columns import BytesColumn, RecordColumns, decode_headers, flags_of
+from segments.entries.columns import BytesColumn, RecordColumns, decode_headers, flags_of, header_columns
 from segments.entries.compression import Compression, decompress
 from segments.entries.layout import CRC, CRC_AT, HEADER, HEADER_SIZE, MAGIC, PIECE, VERSION, Columns, EntryKind
 from segments.entries.sections import EntryBatch, PieceInfo, Sections, StringSection, only_value, read_sections
@@ -240,6 +240,12 @@ class StoredEntry:
         if column is None:
             return [NO_HEADERS] * max(0, self._end(b) - a)
         return list(map(decode_headers, self._strings(column, a, b)))
+
+    def header_columns(self) -> tuple[list[int | None], list[bytes], list[bytes]]:
+        """The headers of all records: of each record the place of its first name, None without any, and at the end how
+        many names there are; all names; all values. Raises EntryCorruptError."""
+        column = self._sections.headers
+        return header_columns([b""] * self.count if column is None else self._strings(column, 0, self.count))
 
     def producers(self, a: int = 0, b: int | None = None) -> list[ProducerRef | None]:
         """Who appended the records; None for a writer without a name."""

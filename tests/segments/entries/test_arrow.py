@@ -1,15 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segments.entries import Compression, EntryBatch, RecordColumns, decode_entry, encode_entry
+from segments.entries import BytesColumn, Compression, EntryBatch, RecordColumns, decode_entry, encode_entry
 from segments.entries import arrow as arrow_module
 from segments.entries.arrow import joined_batch, schema
-from segments.errors import MissingLibraryError
+from segments.errors import EntryCorruptError, MissingLibraryError
 from segments.record import Record
 from tests.segments.entries.records import RECORDS
 
@@ -27,11 +28,22 @@ def test_arrow_has_the_same_records(records: list[Record], named: bool, compress
     for row, record in zip(batch.to_pylist(), entry.records(), strict=True):
         assert (row["segment"], row["entry"], row["slot"]) == record.position
         assert (row["seq_no"], row["value"], row["txid"], row["key"]) == record[1:5]
-        assert dict(row["headers"] or ()) == record.headers
+        assert row["headers"] == (list(record.headers.items()) or None)
         assert row["event_time"] == record.event_time and row["append_time"] == record.append_time
         assert (row["producer"], row["sequence"]) == (
             (None, None) if record.producer is None else (record.producer.name, record.producer.sequence)
         )
+
+
+@pytest.mark.parametrize(
+    "raw", [b"\x01\x00\x01\x00\x00\x00\x00\x00\xff", b"\x02\x00\x01\x00\x00\x00\x00\x00a", b"\x01\x00a"]
+)
+def test_damaged_headers_are_no_columns(raw: bytes) -> None:
+    plain = RecordColumns.of_values([b"v", b"w"])
+    columns = replace(plain, headers=BytesColumn.of([b"", raw]))
+    entry = decode_entry(encode_entry(columns, first_seq_no=0, append_ms=0))
+    with pytest.raises(EntryCorruptError, match="a record's headers are"):
+        entry.arrow()
 
 
 def test_a_part_of_an_entry_is_a_part_of_the_batch() -> None:
