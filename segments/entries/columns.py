@@ -114,6 +114,11 @@ class RecordColumns:
         )
 
     @property
+    def is_plain(self) -> bool:
+        """Whether there are values and nothing else."""
+        return self.keys is None and self.txids is None and self.events is None and self.headers is None
+
+    @property
     def size(self) -> int:
         """The bytes of the columns in an entry, without padding."""
         return sum(

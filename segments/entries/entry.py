@@ -17,6 +17,7 @@ from segments.entries.layout import (
     HEADER,
     MAGIC,
     NO_SNAPSHOT,
+    ONE_BATCH,
     PIECE,
     VERSION,
     BatchFlag,
@@ -28,6 +29,8 @@ from segments.entries.sections import EntryBatch
 from segments.errors import RecordTooLargeError
 
 _PIECE_MAX: Final = BODY_MAX - PIECE.size
+_EASY: Final = 64 * 1024
+"""A value of up to so many bytes is copied once more, where that costs less than a call."""
 _ZEROS: Final = tuple(bytes(n) for n in range(8))
 
 
@@ -48,6 +51,8 @@ def encode_entry(
     Raises:
         RecordTooLargeError: they do not fit into one entry: use ``encode_pieces``, or fewer records.
     """
+    if columns.count == 1 and not (batches or compression) and columns.is_plain and len(columns.values.data) <= _EASY:
+        return _lone_entry(columns.values.data, first_seq_no, append_ms, snapshot_entry)
     flags, parts, size = _body(columns, batches)
     if size > BODY_MAX:
         raise RecordTooLargeError(f"{columns.count} records of {size} bytes do not fit into an entry of {BODY_MAX}")
@@ -63,6 +68,18 @@ def encode_entry(
         snapshot_entry=snapshot_entry,
         compression=compression,
     )
+
+
+def _lone_entry(value: bytes, first_seq_no: int, append_ms: int, snapshot_entry: int) -> bytes:
+    """The same bytes for one record with a value and nothing else, as a writer makes them that waits for each."""
+    size = len(value)
+    zeros = _ZEROS[-size & 7]
+    stored = ONE_BATCH.size + size + len(zeros)
+    header = HEADER.pack(
+        MAGIC, VERSION, EntryKind.DATA, 0, 0, 1, 1, first_seq_no, append_ms, snapshot_entry, stored, stored, 0
+    )[:CRC_AT]
+    body = b"".join((ONE_BATCH.pack(1, 0, 0, 0, 0, 0, size), value, zeros))
+    return b"".join((header, CRC.pack(crc32c(body, crc32c(header))), body))
 
 
 def fits_one_entry(columns: RecordColumns, batches: Sequence[EntryBatch] = ()) -> bool:

@@ -129,3 +129,18 @@ def test_an_entry_may_have_no_records_but_bytes_of_the_stream() -> None:
     assert (entry.first_seq_no, entry.snapshot_entry, entry.batches) == (8, 2, ())
     with pytest.raises(RecordTooLargeError):
         encode_payload(EntryKind.FOOTER, bytes(BODY_MAX + 1), next_seq_no=0, append_ms=0)
+
+
+@given(
+    st.binary(max_size=40) | st.just(bytes(70_000)),
+    st.integers(0, 2**63 - 1),
+    st.integers(-9, 2**40),
+    st.integers(-1, 9),
+)
+def test_a_lone_entry_has_the_bytes_of_any_other_way(value: bytes, seq_no: int, append_ms: int, snapshot: int) -> None:
+    columns = RecordColumns.of_values([value])
+    alone = encode_entry(columns, first_seq_no=seq_no, append_ms=append_ms, snapshot_entry=snapshot)
+    assert alone == encode_entry(
+        columns, first_seq_no=seq_no, append_ms=append_ms, snapshot_entry=snapshot, batches=[EntryBatch(1)]
+    )
+    assert decode_entry(alone).values() == [value]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from segments.entries import RecordColumns, decode_entry, encode_entry
+from segments.entries import LoneEntries, RecordColumns, decode_entry, encode_entry
 from segments.position import Position
-from segments.read.batches.record_batch import EntrySlice, RecordBatch
+from segments.read.batches.record_batch import EntrySlice, RecordBatch, sliced
 from segments.record import Gap, GapKind, Record
 
 
@@ -66,3 +66,43 @@ def test_an_empty_batch_is_false_unless_it_tells_a_gap() -> None:
     with pytest.raises(IndexError):
         _ = nothing.first
     assert repr(batch()) == "<4 records from 3:0:1 to 3:4:0>"
+
+
+def lone_batches() -> tuple[RecordBatch, RecordBatch]:
+    """Two records of a whole entry and five of a run of lone ones behind it; and the same entry by entry."""
+    first = decode_entry(encode_entry(RecordColumns.of_values([b"a", b"b"]), first_seq_no=0, append_ms=1), 3, 0)
+    payloads = [
+        encode_entry(RecordColumns.of_values([b"%d" % n * n]), first_seq_no=n, append_ms=n) for n in range(2, 8)
+    ]
+    run = LoneEntries.found(payloads, 0, 3, 1, 2, 0)
+    assert run is not None
+    alone = [EntrySlice(entry, 0, 1) for entry in run.entries(0, 5)]
+    return RecordBatch([EntrySlice(first, 0, 2), sliced(run, 0, 5)]), RecordBatch([EntrySlice(first, 0, 2), *alone])
+
+
+def test_a_run_of_lone_entries_is_its_entries() -> None:
+    whole, single = lone_batches()
+    assert whole.records() == single.records() and len(whole) == 7
+    for column in (RecordBatch.values, RecordBatch.keys, RecordBatch.txids, RecordBatch.headers):
+        assert column(whole) == column(single)
+    assert (whole.first, whole.last, whole.first_seq_no, whole.end_seq_no) == (
+        single.first,
+        single.last,
+        single.first_seq_no,
+        single.end_seq_no,
+    )
+    assert [(s.entry.encoded(), s.entry.position(0), s.a, s.b) for s in whole.slices] == [
+        (s.entry.encoded(), s.entry.position(0), s.a, s.b) for s in single.slices
+    ]
+    assert whole.slices is whole.slices
+    cut = [part.records() for part in whole.in_parts(220)]
+    assert len(cut) > 2 and [record for part in cut for record in part] == single.records()
+
+
+def test_arrow_of_a_run_of_lone_entries_is_that_of_its_entries() -> None:
+    pa = pytest.importorskip("pyarrow")
+    whole, single = lone_batches()
+    assert len(whole.arrow()) == 2 and len(single.arrow()) == 6
+    assert pa.Table.from_batches(whole.arrow()) == pa.Table.from_batches(single.arrow()).combine_chunks()
+    assert whole.joined_arrow() == single.joined_arrow()
+    assert whole.joined_arrow(("seq_no", "entry")) == single.joined_arrow(("seq_no", "entry"))
