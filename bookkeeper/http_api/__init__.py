@@ -11,6 +11,7 @@ bookie_calls       what is asked of the cluster's bookies
 local_calls        what is asked of the bookie in this process
 autorecovery_calls what is asked of autorecovery; recoveries and decommissions that go on in the background
 background         work that goes on after its reply
+request_counts     requests by route, method and status, as metrics
 service            the server: from connections to calls
 inside             the same inside a bookie
 """

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from asyncio import CancelledError
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from bookkeeper.audit import AuditAction, AuditLog
@@ -29,6 +30,7 @@ from bookkeeper.http_api.bookie_calls import BookieCalls
 from bookkeeper.http_api.ledger_calls import LedgerCalls
 from bookkeeper.http_api.local_calls import LocalCalls
 from bookkeeper.http_api.request import ApiRequest, Call, JsonStream, RefusedRequestError, parameters
+from bookkeeper.http_api.request_counts import RequestCounts
 from bookkeeper.http_api.routes import Match, find
 from bookkeeper.http_api.shapes import settings_document
 from bookkeeper.ids import Address
@@ -74,6 +76,7 @@ class HttpApi:
         self._config, self._client, self._settings = config, client, settings
         self._pages, self._metrics, self._refresh = pages, metrics, refresh
         self._is_bookie = bookie is not None
+        self._counts = RequestCounts(metrics, "" if self._is_bookie else "autorecovery_")
         metadata, seams = client.metadata_store, client.services.seams
         self._workers = seams.workers
         self._admission = RequestAdmission(config, metadata, seams, metrics, audit, name)
@@ -131,6 +134,12 @@ class HttpApi:
     # -- in a connection's thread -----------------------------------------------------------------------------
 
     def _answer_in_thread(self, request: PageRequest) -> PageReply:
+        reply = self._answered_in_thread(request)
+        with suppress(RuntimeError):  # the loop has ended meanwhile
+            self._loop.call_soon_threadsafe(self._counts.answered, request.method, request.path, reply.code)
+        return reply
+
+    def _answered_in_thread(self, request: PageRequest) -> PageReply:
         found = find(request.method, request.path, is_bookie=self._is_bookie)
         if isinstance(found, PageReply):
             return found

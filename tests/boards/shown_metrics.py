@@ -16,6 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from bookkeeper.autorecovery.config import AutorecoveryConfig
 from bookkeeper.autorecovery.service import AutorecoveryService
 from bookkeeper.exposition import server_page
+from bookkeeper.http_api.request_counts import RequestCounts
 from bookkeeper.metrics import Counter, Gauge, Histogram, Metrics, Summary
 from bookkeeper.testing.cluster import SimCluster
 from segments.gateway.gateway_metrics import GatewayMetrics
@@ -52,6 +53,8 @@ def metrics() -> dict[str, ShownMetric]:
         *_of_a_cluster(),
         *_of(_stream_gateway()),
         *_of(_spark_gateway()),
+        *_of(_http_api("bookie_", "")),
+        *_of(_http_api("", "autorecovery_")),
         *_of_the_process(),
         *_in_sources("bookie_", (*_AT_BOOKIES, *_AT_BOTH)),
         *_in_sources("gateway_", (*_AT_GATEWAYS, *_AT_BOTH, *_AT_SPARK)),
@@ -116,6 +119,12 @@ def _stream_gateway() -> Metrics:
 def _spark_gateway() -> Metrics:
     counted = Metrics("gateway_")
     RequestMetrics(counted).count("OPEN", 0.1, ok=False)
+    return counted
+
+
+def _http_api(prefix: str, name: str) -> Metrics:
+    counted = Metrics(prefix)
+    RequestCounts(counted, name).answered("GET", "/api/v1/ledger/list", 200)
     return counted
 
 

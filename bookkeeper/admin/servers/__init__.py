@@ -5,6 +5,7 @@ console      ``bk console``: pages for a browser
 credentials  ``bk credentials``: tokens, signing keys, users of SASL
 free_port    looks whether a port is free
 standalone   the processes of ``bk standalone``: bookies, gateway, autorecovery, console
+standalone_plan  what it is to run
 
 Nothing is imported here: ``bk`` loads the verb that it runs, and no other.
 """

@@ -11,6 +11,7 @@ from typing import Final
 import click
 from click.core import ParameterSource
 
+from bookkeeper.bookie.http_api_config import http_api_options
 from bookkeeper.console.config import ConsoleConfig
 from bookkeeper.errors import BookKeeperError, MetadataUnavailableError
 from bookkeeper.ids import Address
@@ -19,6 +20,8 @@ from bookkeeper.program_log import VARIABLE, log_form, log_option
 from bookkeeper.settings import default_of
 
 _FILE: Final = click.Path(dir_okay=False)
+_API_PORT: Final = 8080
+"""That of Apache's servers."""
 _CONSOLE_PORT: Final = Address.parse(default_of(ConsoleConfig, "listen")).port
 
 
@@ -93,6 +96,27 @@ def zookeeper(directory: Path, port: int) -> None:
     help=f"Serve the console, too: pages for a browser on this machine, by default at port {_CONSOLE_PORT}.",
 )
 @click.option(
+    "--http-api",
+    "http_api_port",
+    is_flag=False,
+    flag_value=_API_PORT,
+    type=WholeNumber(1, 65535),
+    metavar="[PORT]",
+    help="Let each bookie serve Apache's HTTP administration API on this machine, the first at this port and the "
+    f"others behind it, by default from {_API_PORT} on; it needs --http-token-file.",
+)
+@click.option(
+    "--http-token-file",
+    type=_FILE,
+    help="With --http-api: the file of tokens that `bk gateway token` writes; all but health and metrics needs one.",
+)
+@click.option(
+    "--http-actions",
+    metavar="ACTION,...",
+    help="With --http-api: which routes that change something are on, such as delete-ledger; all: every one.  "
+    "[default: none]",
+)
+@click.option(
     "--autorecovery/--no-autorecovery",
     default=True,
     show_default=True,
@@ -116,6 +140,9 @@ def standalone(
     directory: Path | None,
     webhdfs_port: int,
     console_port: int | None,
+    http_api_port: int | None,
+    http_token_file: str | None,
+    http_actions: str | None,
     autorecovery: bool,
     **tls: str | None,
 ) -> None:
@@ -125,7 +152,8 @@ def standalone(
     The next start on the same directory uses the same data. Status 0 means that all were up when it was told to stop.
     """
     from bookkeeper.admin.cli import COMMAND_GROUP
-    from bookkeeper.admin.servers.standalone import Standalone, StandalonePlan
+    from bookkeeper.admin.servers.standalone import Standalone
+    from bookkeeper.admin.servers.standalone_plan import StandalonePlan
 
     os.environ[VARIABLE] = log_form()  # its processes write theirs so
     home = (directory or Path(tempfile.mkdtemp(prefix="bk-"))).resolve()
@@ -138,6 +166,8 @@ def standalone(
         autorecovery=autorecovery,
         gateway_wanted=given is not ParameterSource.DEFAULT,
         console_port=console_port,
+        http_api_port=http_api_port,
+        http_api=http_api_options(None, _absolute(http_token_file), http_actions),
         tls={name.removeprefix("tls_"): str(Path(file).resolve()) for name, file in tls.items() if file is not None},
     )
     try:
@@ -147,3 +177,8 @@ def standalone(
             home.rmdir()
         raise
     raise SystemExit(status)
+
+
+def _absolute(file: str | None) -> str | None:
+    """The same file for a process in another directory."""
+    return None if file is None else str(Path(file).resolve())

@@ -20,11 +20,10 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
-from pathlib import Path
 from typing import Final, NoReturn
 
 import click
@@ -32,19 +31,18 @@ import click
 from bookkeeper import real
 from bookkeeper.admin.extras import missing
 from bookkeeper.admin.servers.free_port import require_free_port
+from bookkeeper.admin.servers.standalone_plan import HOST, StandalonePlan
 from bookkeeper.admin.shared.interruption import ONE_WISH_S
 from bookkeeper.bookie.config import config_from
 from bookkeeper.errors import (
     BookKeeperError,
     ClusterExistsError,
-    ConfigError,
     DirectoryLockedError,
     MetadataUnavailableError,
     SessionExpiredError,
     in_words,
 )
 from bookkeeper.meta import init_cluster
-from bookkeeper.meta.service_uri import sqlite_uri
 from bookkeeper.seams import Lock
 
 _PR_SET_PDEATHSIG: Final = 1
@@ -59,7 +57,6 @@ _LASTING_S: Final = 60.0
 """A child that has served for so many seconds before it ends is started again after the shortest pause."""
 _OURS: Final = re.compile(r"metadata\.db(-\w+)?|b\d+|standalone\.lock")
 """The names in its directory."""
-_HOST: Final = "127.0.0.1"
 _GATEWAY: Final = "gateway"
 _HEALER: Final = "healer"
 """What repairs under-replicated ledgers."""
@@ -81,45 +78,6 @@ STORAGE: Final = {
 }
 """The disk of a bookie that shares its machine: three empty ones take 72 MiB. It keeps as many journal files as fill up
 between two checkpoints, so that under load they are recycled like large ones."""
-
-
-@dataclass(frozen=True, slots=True)
-class StandalonePlan:
-    """What to run. With ``webhdfs_port`` None there is no gateway."""
-
-    directory: Path
-    bookies: int
-    webhdfs_port: int | None
-    command_group: str
-    tls: Mapping[str, str] = field(default_factory=dict)
-    """``cert``, ``key``, ``client_ca`` of the bookies, and ``ca``, which the gateway trusts. Empty: no TLS."""
-    autorecovery: bool = True
-    """Repair under-replicated ledgers, in a process of its own."""
-    gateway_wanted: bool = False
-    """Whether the user has asked for the gateway. Then nothing is started if it cannot start."""
-    console_port: int | None = None
-    """Where the console is served on this machine; None: nowhere."""
-
-    def __post_init__(self) -> None:
-        if self.tls and not {"cert", "ca"} <= self.tls.keys():
-            raise ConfigError(
-                "TLS needs both --tls-cert (the bookies' certificate) and --tls-ca (the authority that vouches for it)"
-            )
-
-    @property
-    def bookies_tls(self) -> Mapping[str, str]:
-        """The bookies' table ``[tls]``."""
-        return {name: file for name, file in self.tls.items() if name != "ca"}
-
-    @property
-    def clients_tls(self) -> Mapping[str, str]:
-        """The TLS settings for the environment of clients."""
-        shown = ("ca", "cert", "key") if "client_ca" in self.tls else ("ca",)
-        return {f"BK_TLS_{name.upper()}": self.tls[name] for name in shown if name in self.tls}
-
-    @property
-    def metadata(self) -> str:
-        return sqlite_uri(f"{self.directory}/metadata.db")
 
 
 @dataclass(slots=True, eq=False)
@@ -191,9 +149,11 @@ class Standalone:
         try:
             if self._plan.webhdfs_port is not None:
                 no_gateway = "choose another port (--webhdfs-port PORT), or run no gateway (--webhdfs-port 0)"
-                require_free_port(_HOST, self._plan.webhdfs_port, "gateway", no_gateway)
+                require_free_port(HOST, self._plan.webhdfs_port, "gateway", no_gateway)
             if self._plan.console_port is not None:
-                require_free_port(_HOST, self._plan.console_port, "console", "choose another port (--console PORT)")
+                require_free_port(HOST, self._plan.console_port, "console", "choose another port (--console PORT)")
+            for name, port in self._plan.http_api_ports.items():
+                require_free_port(HOST, port, f"HTTP API of {name}", "choose other ports (--http-api PORT)")
         except BaseException:
             if lock is not None:
                 lock.release()
@@ -241,6 +201,8 @@ class Standalone:
         options: dict[str, object] = {"metadata_uri": self._plan.metadata, "directory": str(directory)}
         if self._plan.tls:
             options["tls"] = self._plan.bookies_tls
+        if name in self._plan.http_api_ports:
+            options["http_api"] = self._plan.http_api_of(name)
         config = config_from({**options, "bookie_id": name, "storage": STORAGE})
         if self._plan.tls:
             real.no_core_dumps()
@@ -260,14 +222,14 @@ class Standalone:
             raise ModuleNotFoundError("No module named 'spark_wal'", name="spark_wal")
         command = found[0].load()
         os.environ.update(self._plan.clients_tls)
-        arguments = ["webhdfs", "--metadata", self._plan.metadata, "--listen", f"{_HOST}:{port}"]
+        arguments = ["webhdfs", "--metadata", self._plan.metadata, "--listen", f"{HOST}:{port}"]
         return command.main(arguments, prog_name="bk gateway", standalone_mode=False) or 0
 
     def _console(self, port: int) -> int:
         from bookkeeper.admin.servers.console import console
 
         os.environ.update(self._plan.clients_tls)
-        arguments = ["--metadata", self._plan.metadata, "--listen", f"{_HOST}:{port}"]
+        arguments = ["--metadata", self._plan.metadata, "--listen", f"{HOST}:{port}"]
         return console.main(arguments, prog_name="bk console", standalone_mode=False) or 0
 
     def _add(self, name: str, work: Callable[[], int]) -> None:
@@ -431,9 +393,12 @@ class Standalone:
         for name, value in {"BK_METADATA": self._plan.metadata, **self._plan.clients_tls}.items():
             self._say(f"  export {name}={value}")
         if any(child.name == _GATEWAY and child.serves for child in self._children):
-            self._say(f"  checkpointLocation=webhdfs://{_HOST}:{self._plan.webhdfs_port}/NAME")
+            self._say(f"  checkpointLocation=webhdfs://{HOST}:{self._plan.webhdfs_port}/NAME")
         if any(child.name == _CONSOLE and child.serves for child in self._children):
-            self._say(f"  console: http://{_HOST}:{self._plan.console_port}/")
+            self._say(f"  console: http://{HOST}:{self._plan.console_port}/")
+        for child in self._children:
+            if child.serves and (port := self._plan.http_api_ports.get(child.name)):
+                self._say(f"  HTTP API of {child.name}: http://{HOST}:{port}/api/v1/")
 
     def _say(self, text: str, *, err: bool = False) -> None:
         """Print a line. If the reader has closed our output, end."""

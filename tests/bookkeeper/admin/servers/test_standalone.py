@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from bookkeeper.admin.servers.standalone import Standalone, StandalonePlan
+from bookkeeper.admin.servers.standalone import Standalone
+from bookkeeper.admin.servers.standalone_plan import StandalonePlan
 from bookkeeper.errors import ConfigError, DirectoryLockedError
 from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.real import system_seams
@@ -23,7 +24,8 @@ from tests.integration.processes import end_with_parent
 PROGRAM = """
 import os, signal, sys
 from pathlib import Path
-from bookkeeper.admin.servers.standalone import Standalone, StandalonePlan
+from bookkeeper.admin.servers.standalone import Standalone
+from bookkeeper.admin.servers.standalone_plan import StandalonePlan
 from bookkeeper.errors import ConfigError
 
 {first}
@@ -109,11 +111,6 @@ class Parent:
             os.kill(self.process.pid, number)
         self.said += self.process.communicate(timeout=60 * stretch())[0]
         return self.process.returncode
-
-
-def test_the_plan_says_where_the_metadata_are() -> None:
-    plan = StandalonePlan(Path("/data"), bookies=3, webhdfs_port=None, command_group="g")
-    assert plan.metadata == "sqlite:///data/metadata.db"
 
 
 def test_whole_lines_are_relayed_with_the_name_of_who_said_them_and_the_end_is_awaited(tmp_path: Path) -> None:
