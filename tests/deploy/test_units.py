@@ -15,6 +15,9 @@ from tests.architecture.test_documented_commands import wrong
 from tests.boards.deployed import ROOT
 
 UNITS = sorted((ROOT / "deploy/systemd").glob("*.service"))
+TIMERS = sorted((ROOT / "deploy/systemd").glob("*.timer"))
+SERVERS = [path for path in UNITS if not path.with_suffix(".timer").exists()]
+"""The units that serve; the others do something now and then."""
 PROGRAM = "/opt/bookkeeper/bin/bk"
 EXPOSURE_MAX = "20"
 """Of 100, by systemd's own measure of what a unit may do to its machine."""
@@ -33,10 +36,11 @@ class Unit(ConfigParser):
         return dict(self["Service"])
 
 
-def test_there_is_a_unit_for_each_kind_of_server() -> None:
+def test_there_is_a_unit_for_each_kind_of_server_and_for_backups() -> None:
     assert [path.stem for path in UNITS] == [
         "bookie",
         "bookkeeper-autorecovery",
+        "bookkeeper-backup",
         "bookkeeper-standalone",
         "bookkeeper-streams",
         "bookkeeper-webhdfs",
@@ -57,14 +61,26 @@ def test_every_unit_has_a_user_of_its_own_and_no_more_than_it_needs(path: Path) 
     assert service["User"] == service["Group"] == service["StateDirectory"] not in ("", "root")
     assert service["NoNewPrivileges"] == "yes" and service["CapabilityBoundingSet"] == ""
     assert (service["ProtectSystem"], service["UMask"], service["LimitCORE"]) == ("strict", "0077", "0")
-    assert service["Restart"] == "on-failure" and int(service["TimeoutStopSec"]) >= 60
+    if path in SERVERS:
+        assert service["Restart"] == "on-failure" and int(service["TimeoutStopSec"]) >= 60
 
 
-@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", SERVERS, ids=lambda path: path.stem)
 def test_every_unit_waits_until_its_server_says_that_it_serves(path: Path) -> None:
     service = Unit(path).service
     assert (service["Type"], service["NotifyAccess"]) == ("notify", "main")
     assert ("WatchdogSec" in service) == (path.stem != "bookkeeper-standalone"), "whose servers are its children"
+
+
+def test_a_timer_starts_backups_every_hour_also_those_that_were_missed() -> None:
+    assert [path.stem for path in TIMERS] == ["bookkeeper-backup"]
+    timer = Unit(TIMERS[0])["Timer"]
+    assert (timer["OnCalendar"], timer["Persistent"]) == ("hourly", "true")
+    service = Unit(TIMERS[0].with_suffix(".service")).service
+    assert service["Type"] == "oneshot" and "Restart" not in service and "TimeoutStartSec" in service
+    words = shlex.split(service["ExecStart"])[1:]
+    assert words[:3] == ["metadata", "backup", f"/var/lib/{service['StateDirectory']}"], "nothing else can be written"
+    assert "--keep" in words, "they do not fill the disk"
 
 
 def test_users_are_different() -> None:
@@ -84,14 +100,16 @@ def analyze() -> str:
 def installed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The units with a program that exists."""
     place = tmp_path_factory.mktemp("units")
-    for path in UNITS:
+    for path in (*UNITS, *TIMERS):
         (place / path.name).write_text(path.read_text().replace(PROGRAM, sys.executable))
     return [str(place / path.name) for path in UNITS]
 
 
 def test_systemd_takes_them(analyze: str, installed: list[str]) -> None:
-    done = subprocess.run([analyze, "verify", *installed], capture_output=True, text=True, check=False)
-    told = [line for line in (done.stdout + done.stderr).splitlines() if any(path.name in line for path in UNITS)]
+    timers = [str(Path(installed[0]).parent / path.name) for path in TIMERS]
+    done = subprocess.run([analyze, "verify", *installed, *timers], capture_output=True, text=True, check=False)
+    names = [path.name for path in (*UNITS, *TIMERS)]
+    told = [line for line in (done.stdout + done.stderr).splitlines() if any(name in line for name in names)]
     assert (done.returncode, told) == (0, [])
 
 
