@@ -1,12 +1,12 @@
 """What the access policy costs: appends with it off and enforced, in interleaved pairs on the same bookies.
 
-python -m benchmarks.access [--certificates] [--pairs N] [DIRECTORY]
+python -m benchmarks.access [--certificates [--rates]] [--pairs N] [--entries N] [DIRECTORY]
 
 Bookies are processes of their own. Each pair writes one ledger with the policy off and one with it enforced, the order
 changing. With --certificates bookies and client show who they are over TLS, and with the policy enforced the client has
-its share of the memory of requests, and a tenant and a principal rates that are counted and never reached; without, the
-grants alone are asked. Beside the wall clock stands the bookies' processor time, user and system, for each entry on
-each of them.
+its share of the memory of requests; with --rates also a tenant and a principal have rates, which are counted and never
+reached; without any the grants alone are asked. Beside the wall clock stands the bookies' processor time, user and
+system, for each entry on each of them.
 """
 
 from __future__ import annotations
@@ -51,10 +51,11 @@ ALONE: Final = 1000
 OWNER: Final = "ledgers:benchmark"
 RATES: Final = Quota(adds_per_s=1 << 40, bytes_per_s=1 << 50)
 POLICY: Final = Policy(grants=(Grant(ANYONE, EVERY_RIGHT, CLUSTER),))
+_BOOKIES: Final = (Grant(Subject.parse("bookie"), EVERY_RIGHT, CLUSTER),)
+_TEAM: Final = Tenant("team", (Subject.parse("client"),), (Resource.parse(OWNER),))
+SHARED: Final = Policy(grants=_BOOKIES, tenants=(_TEAM,))
 COUNTED: Final = Policy(
-    grants=(Grant(Subject.parse("bookie"), EVERY_RIGHT, CLUSTER),),
-    tenants=(Tenant("team", (Subject.parse("client"),), (Resource.parse(OWNER),), RATES),),
-    quotas=(PrincipalQuota(ANYONE, RATES),),
+    grants=_BOOKIES, tenants=(replace(_TEAM, quota=RATES),), quotas=(PrincipalQuota(ANYONE, RATES),)
 )
 TICKS: Final = 100
 """Of the system's clock of processor time, in a second."""
@@ -88,12 +89,12 @@ async def _put(bk: BookKeeper, policy: Policy, mode: Mode) -> None:
         await asyncio.sleep(0.1)
 
 
-async def _write(bk: BookKeeper, pids: Sequence[int]) -> Cost:
+async def _write(bk: BookKeeper, pids: Sequence[int], count: int) -> Cost:
     payloads = [bytes([number % 256]) * SIZE for number in range(RUN)]
     async with await bk.create_ledger(owner=OWNER) as ledger:
         await ledger.append_many(payloads)
         before, began = processor_s(pids), time.perf_counter()
-        for _ in range(COUNT // RUN):
+        for _ in range(count // RUN):
             for payload in payloads:
                 await ledger.room()
                 ledger.append_nowait(payload)
@@ -105,11 +106,11 @@ async def _write(bk: BookKeeper, pids: Sequence[int]) -> Cost:
             await ledger.append(payloads[0])
             alone.append(time.perf_counter() - began)
     await bk.delete_ledger(ledger.id)
-    return Cost(took / COUNT * 1e6, spent / COUNT / len(pids) * 1e6, median(alone) * 1e6)
+    return Cost(took / count * 1e6, spent / count / len(pids) * 1e6, median(alone) * 1e6)
 
 
 async def measure(
-    uri: str, pids: Sequence[int], policy: Policy, tls: TlsConfig | None, pairs: int
+    uri: str, pids: Sequence[int], policy: Policy, tls: TlsConfig | None, pairs: int, count: int
 ) -> dict[Mode, list[Cost]]:
     """The costs of each mode."""
     config = ClientConfig(
@@ -124,7 +125,7 @@ async def measure(
         for pair in range(pairs):
             for mode in list(found)[:: 1 if pair % 2 else -1]:
                 await _put(bk, policy, mode)
-                found[mode].append(await _write(bk, pids))
+                found[mode].append(await _write(bk, pids, count))
     return found
 
 
@@ -141,6 +142,8 @@ def main(arguments: Sequence[str]) -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.access")
     parser.add_argument("--certificates", action="store_true")
+    parser.add_argument("--rates", action="store_true")
+    parser.add_argument("--entries", type=int, default=COUNT)
     parser.add_argument("--pairs", type=int, default=PAIRS)
     parser.add_argument("directory", nargs="?")
     chosen = parser.parse_args(arguments)
@@ -148,8 +151,8 @@ def main(arguments: Sequence[str]) -> None:
         directory = Path(held.enter_context(tempfile.TemporaryDirectory(dir=chosen.directory)))
         tls, options, environment = _certificates(directory) if chosen.certificates else (None, (), {})
         cluster = held.enter_context(BookieProcesses(directory / "cluster", environment=environment, options=options))
-        policy = COUNTED if chosen.certificates else POLICY
-        found = run(measure(cluster.metadata, cluster.pids, policy, tls, chosen.pairs))
+        policy = COUNTED if chosen.rates else SHARED if chosen.certificates else POLICY
+        found = run(measure(cluster.metadata, cluster.pids, policy, tls, chosen.pairs, chosen.entries))
         for name in Cost.__dataclass_fields__:
             off, on = ([getattr(each, name) for each in found[mode]] for mode in (Mode.OFF, Mode.ENFORCE))
             pairs = median(two / one for one, two in zip(off, on, strict=True) if one)

@@ -47,6 +47,7 @@ from bookkeeper.wire.requests import (
     failure,
     ledgers_dropped,
     ledgers_held,
+    too_large,
 )
 from bookkeeper.wire.status import Status, error_of, status_of
 
@@ -96,4 +97,5 @@ __all__ = [
     "ledgers_held",
     "reply_pieces",
     "status_of",
+    "too_large",
 ]

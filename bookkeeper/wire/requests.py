@@ -333,3 +333,18 @@ def failure(request: Request, status: Status) -> Reply:
             return ListReply(status, request.ledger_id)
         case Auth() | StartTls():
             return BareReply(status)
+
+
+def too_large(reply: Reply) -> Reply:
+    """The reply instead of one that does not fit into a frame."""
+    match reply:
+        case ReadReply():
+            return ReadReply(Status.IO_ERROR, reply.ledger_id, reply.entry_id)
+        case BatchReply():
+            return BatchReply(Status.IO_ERROR, reply.ledger_id, reply.entry_id, reply.request_id)
+        case LacReply():
+            if reply.lac_body is not None:
+                return LacReply(Status.OK, reply.ledger_id, reply.lac_body)
+            return LacReply(Status.IO_ERROR, reply.ledger_id)
+        case _:
+            return reply

@@ -22,7 +22,7 @@ from bookkeeper.access.principal import NOBODY, Principal
 from bookkeeper.bookie.connections.add_chunk import ChunkCutter, alone, extend, replies_of
 from bookkeeper.bookie.connections.admission import READ_CHARGE, Share, goes_first, reply_charge
 from bookkeeper.bookie.connections.connection_access import ConnectionAccess
-from bookkeeper.bookie.connections.flow_control import UNSENT_HIGH, FlowControl, ReplyFlow
+from bookkeeper.bookie.connections.flow_control import TURN_REQUESTS, UNSENT_HIGH, FlowControl, ReplyFlow
 from bookkeeper.bookie.connections.request_log import ANSWERED, SLOW_S
 from bookkeeper.bookie.connections.server import Connections
 from bookkeeper.bookie.permissions.operation import READ
@@ -123,6 +123,8 @@ class ServerConnection(FrameProtocol):
         if flow.on_chunk_end(crowded=not self.closed and self.admission.is_crowded_for(self.share)):
             self.admission.wait(self, self._on_room, self.share)
             self.pause_reading()
+        if flow.taken >= TURN_REQUESTS and flow.turn_is_over():
+            self._yield_turn()
         return used - start
 
     def _on_room(self) -> None:
@@ -179,10 +181,17 @@ class ServerConnection(FrameProtocol):
         """Whether to stop here until replies have left. The rest of the chunk is cut again afterwards."""
         if not self.flow.owes_too_much(self.unsent):
             return False
-        self.pause_reading()
-        if self.flow.replies is ReplyFlow.AWAITING_FLUSH and self._loop is not None:
-            self._loop.call_soon(self._on_flushed)  # after the flush: by then a stalled client is known
+        if self.flow.replies is ReplyFlow.AWAITING_FLUSH:
+            self._yield_turn()
+        else:
+            self.pause_reading()
         return True
+
+    def _yield_turn(self) -> None:
+        """Go on in the next turn of the loop."""
+        self.pause_reading()
+        if self._loop is not None:
+            self._loop.call_soon(self._on_flushed)  # after the flush: by then a stalled client is known
 
     def _on_flushed(self) -> None:
         if self.flow.on_flushed():
@@ -197,6 +206,7 @@ class ServerConnection(FrameProtocol):
                 self._take(adds, first_run, first_run + at)
                 self._take(adds, first_run + at, end_run)
                 return
+        self.flow.on_taken(len(chosen))
         i0, i1 = chosen[0].i0, chosen[-1].i1
         charge = adds.record_ends[i1 - 1] - (adds.record_ends[i0 - 1] if i0 else adds.record_start)
         counts = self.counts
@@ -381,6 +391,7 @@ class ServerConnection(FrameProtocol):
         if answers is None or not answers.n:
             return 0
         self.detector.v2 = reads.v2
+        self.flow.on_taken()
         self.flow.on_charged()
         self.flow.on_answered_at_once(len(answers.frames) // answers.n)
         self.counts.reads_found(answers.n, self._now() - began, len(answers.frames))
@@ -393,6 +404,7 @@ class ServerConnection(FrameProtocol):
         Raises:
             MalformedFrameError: the frame is not a request.
         """
+        self.flow.on_taken()
         judged = self._judged(body)
         if judged is None:
             return
@@ -477,22 +489,7 @@ class ServerConnection(FrameProtocol):
             reply = replace(reply, status=Status.IO_ERROR)  # also means unknown; v2 has no 107
         pieces = wire.reply_pieces(header, reply)
         if sum(map(len, pieces)) > self.frame_max:  # the entry just fitted into an add, and its reply is larger
-            pieces = wire.reply_pieces(header, too_large(reply))
+            pieces = wire.reply_pieces(header, wire.too_large(reply))
         for piece in pieces:
             self.write(piece)
         return sum(map(len, pieces))
-
-
-def too_large(reply: wire.Reply) -> wire.Reply:
-    """The reply instead of one that does not fit into a frame."""
-    match reply:
-        case wire.ReadReply():
-            return wire.ReadReply(Status.IO_ERROR, reply.ledger_id, reply.entry_id)
-        case wire.BatchReply():
-            return wire.BatchReply(Status.IO_ERROR, reply.ledger_id, reply.entry_id, reply.request_id)
-        case wire.LacReply():
-            if reply.lac_body is not None:
-                return wire.LacReply(_OK, reply.ledger_id, reply.lac_body)
-            return wire.LacReply(Status.IO_ERROR, reply.ledger_id)
-        case _:
-            return reply

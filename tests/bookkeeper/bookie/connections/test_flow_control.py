@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from bookkeeper.bookie.connections.flow_control import (
+    TURN_REQUESTS,
     TYPICAL_REPLY,
     TYPICAL_REPLY_MIN,
     UNSENT_HIGH,
@@ -59,6 +60,26 @@ def test_replies_that_only_have_to_leave_hold_it_for_a_turn_of_the_loop() -> Non
     assert flow.on_flushed()
     assert not flow.on_flushed()
     assert not flow.held
+
+
+@pytest.mark.rule("X32a")
+def test_after_a_thousand_requests_the_others_have_their_turn() -> None:
+    flow = Flow()
+    flow.on_taken(TURN_REQUESTS - 1)
+    assert not flow.turn_is_over()
+    assert not flow.owes_too_much(0)
+    flow.on_taken()
+    flow.on_request_waits()
+    assert flow.owes_too_much(0)
+    assert flow.replies is ReplyFlow.AWAITING_FLUSH, "whatever waits for the disk"
+    assert not flow.turn_is_over(), "it is over already"
+    assert not flow.on_answered(10, 0)
+    assert flow.on_flushed()
+    assert not flow.owes_too_much(0), "the next turn begins at nothing"
+    flow.on_taken(TURN_REQUESTS)
+    assert flow.owes_too_much(UNSENT_HIGH * 2)
+    assert flow.on_flushed()
+    assert not flow.turn_is_over(), "one pause is enough"
 
 
 def test_the_assumed_size_of_a_reply_follows_larger_ones_at_once_and_smaller_ones_slowly() -> None:
@@ -153,6 +174,7 @@ def test_in_any_order_pauses_and_resumes_pair_and_what_holds_ends(seed: int) -> 
                 paused(too_much)
                 if too_much:
                     break
+                flow.on_taken(rng.randrange(100))
                 if rng.random() < 0.7:
                     flow.on_charged()
                 flow.on_request_waits()
@@ -161,6 +183,7 @@ def test_in_any_order_pauses_and_resumes_pair_and_what_holds_ends(seed: int) -> 
             else:
                 flow.on_whole()
             paused(flow.on_chunk_end(crowded=rng.random() < 0.3))
+            paused(flow.turn_is_over())
         match rng.randrange(5):
             case 0 if flow.waiting:
                 resumed(flow.on_answered(rng.randrange(100_000), unsent))

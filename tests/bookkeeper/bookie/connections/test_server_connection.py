@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from bookkeeper import codec, wire
-from bookkeeper.bookie.connections.server_connection import too_large
+from bookkeeper.bookie.connections.flow_control import TURN_REQUESTS
 from bookkeeper.codec import Answers, Reads
 from bookkeeper.errors import BookieError
 from bookkeeper.ids import EntryId, LedgerId
@@ -153,6 +153,40 @@ def test_a_peer_that_asks_and_never_reads_is_not_read_and_then_dropped() -> None
         assert peer.closed or server_side.closed
         await asyncio.sleep(1)
         assert house.admission.in_progress == 0
+
+    run(main)
+
+
+@pytest.mark.rule("X32", "X32a")
+@pytest.mark.parametrize("kind", ["others", "reads", "runs of adds"])
+def test_many_small_requests_in_one_chunk_leave_the_other_connections_their_turn(kind: str) -> None:
+    """Cause: as long as little was owed to a client the bookie went on with its requests, and a hundred thousand small
+    ones, even refused, kept everybody else waiting for seconds."""
+
+    def made(number: int) -> bytes:
+        if kind == "runs of adds":  # each to a ledger of its own
+            return codec.encode_adds(Dialect.V3, LedgerId(number + 1), 0, [b""], -1, 0, KEY, 3, b"", 1 << 40, False)[0]
+        request = wire.GetBookieInfo(1) if kind == "others" else read(number)
+        return wire.encode_request(request, Dialect.V3, number)
+
+    async def main(house: House) -> None:
+        peer = await house.raw()
+        await asyncio.sleep(0.1)
+        (server_side,) = house.accepted()
+
+        def come(count: int) -> None:
+            data = b"".join(map(made, range(count)))
+            room = server_side.get_buffer(-1)
+            room[: len(data)] = data
+            server_side.buffer_updated(len(data))
+
+        paused = []
+        for count in (TURN_REQUESTS // 2, TURN_REQUESTS * 2):
+            come(count)
+            paused.append(server_side.reading_paused)
+        await asyncio.sleep(5)
+        assert [*paused, server_side.reading_paused] == [False, True, False]
+        assert len(peer.frames) == TURN_REQUESTS // 2 + TURN_REQUESTS * 2, "all are answered"
 
     run(main)
 
@@ -455,9 +489,11 @@ def test_of_a_chunk_to_two_disks_the_adds_on_the_good_one_are_acknowledged(
 
 
 def test_what_does_not_fit_into_a_frame_becomes_an_error_of_the_same_entry() -> None:
-    assert too_large(wire.ReadReply(Status.OK, L, EntryId(1), b"x")) == wire.ReadReply(Status.IO_ERROR, L, EntryId(1))
+    assert wire.too_large(wire.ReadReply(Status.OK, L, EntryId(1), b"x")) == wire.ReadReply(
+        Status.IO_ERROR, L, EntryId(1)
+    )
     batch = wire.BatchReply(Status.OK, L, EntryId(1), 9, b"x")
-    assert too_large(batch) == wire.BatchReply(Status.IO_ERROR, L, EntryId(1), 9)
-    assert too_large(wire.LacReply(Status.OK, L, b"lac", b"entry")) == wire.LacReply(Status.OK, L, b"lac")
-    assert too_large(wire.LacReply(Status.OK, L, None, b"entry")) == wire.LacReply(Status.IO_ERROR, L)
-    assert too_large(wire.BareReply(Status.OK)) == wire.BareReply(Status.OK)
+    assert wire.too_large(batch) == wire.BatchReply(Status.IO_ERROR, L, EntryId(1), 9)
+    assert wire.too_large(wire.LacReply(Status.OK, L, b"lac", b"entry")) == wire.LacReply(Status.OK, L, b"lac")
+    assert wire.too_large(wire.LacReply(Status.OK, L, None, b"entry")) == wire.LacReply(Status.IO_ERROR, L)
+    assert wire.too_large(wire.BareReply(Status.OK)) == wire.BareReply(Status.OK)
