@@ -112,11 +112,13 @@ async def accept_loss(client: BookKeeper, plan: LossPlan) -> LedgerMetadata:
     try:
         stored = await record.write(closed, plan.over, same_creation=True)
     except MetadataConflictError as error:
-        if closed.format_version == 1:
-            await metadata.store.delete(beside, None)
-        raise IllegalOperationError(
-            f"the metadata of ledger {plan.ledger_id} were changed meanwhile, so nothing was given up: begin again"
-        ) from error
+        stored = await record.refresh()
+        if not _is_done(stored, closed):  # a repair may have changed it since
+            if closed.format_version == 1:
+                await metadata.store.delete(beside, None)
+            raise IllegalOperationError(
+                f"the metadata of ledger {plan.ledger_id} were changed meanwhile, so nothing was given up: begin again"
+            ) from error
     _log.warning(
         "ledger %d was closed at entry %d by an operator's order although its recovery was inconclusive (%s); given "
         "up: %s",
@@ -128,6 +130,12 @@ async def accept_loss(client: BookKeeper, plan: LossPlan) -> LedgerMetadata:
     up = await metadata.bookies.registered()
     await metadata.under_replication.mark(plan.ledger_id, sorted(stored.bookies - up), now_ms)
     return stored
+
+
+def _is_done(stored: LedgerMetadata, closed: LedgerMetadata) -> bool:
+    """Whether a ledger was closed as it was to be, by a write whose reply was lost."""
+    same_end = stored.is_closed and (stored.last_entry, stored.length) == (closed.last_entry, closed.length)
+    return same_end and stored.custom.get(KEY) == closed.custom.get(KEY)
 
 
 class _Survey:

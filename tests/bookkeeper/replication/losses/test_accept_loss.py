@@ -13,10 +13,17 @@ import pytest
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.write.write_handle import WriteHandle
-from bookkeeper.errors import BookieError, IllegalOperationError, NoSuchEntryError, RequestTimedOutError
+from bookkeeper.errors import (
+    BookieError,
+    IllegalOperationError,
+    MetadataUnavailableError,
+    NoSuchEntryError,
+    RequestTimedOutError,
+)
 from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger import LedgerMetadata, LedgerState, QuorumSpec
 from bookkeeper.meta.records.ledger_format import encode
+from bookkeeper.meta.store import Version
 from bookkeeper.replication.losses import LossPlan, accept_loss, plan_loss
 from bookkeeper.replication.losses.closing_loss import KEY, ClosingLoss
 from bookkeeper.testing.cluster import SimCluster
@@ -157,6 +164,29 @@ def test_a_plan_holds_only_for_the_metadata_that_it_was_made_for() -> None:
 
 
 @pytest.mark.rule("A4")
+@pytest.mark.rule("M8")
+def test_a_close_without_an_answer_that_was_changed_since_is_the_close(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await left_open(cluster, bk, 5)
+            await lose(cluster, ledger, 0, 1, 2)
+            plan = await planned(bk, ledger.id)
+            store = bk.metadata_store.store
+            write = store.set
+
+            async def unanswered(path: str, value: bytes, expected: Version | None, **options: int) -> Version:
+                monkeypatch.undo()
+                await write(path, value, expected, **options)
+                await write(path, value, None)  # a repair, say
+                raise MetadataUnavailableError("the reply was lost")
+
+            monkeypatch.setattr(store, "set", unanswered)
+            closed = await accept_loss(bk, plan)
+            assert closed.is_closed and KEY in closed.custom
+
+    run(story)
+
+
 def test_a_bookie_that_cannot_list_its_entries_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     async def does_not_list(*args: object) -> object:
         raise RequestTimedOutError("it does not list its entries")
