@@ -68,10 +68,6 @@ class AuditQueue:
         self.left_out = 0
 
     @property
-    def bytes_waiting(self) -> int:
-        return self._bytes
-
-    @property
     def is_empty(self) -> bool:
         return not self._lines
 

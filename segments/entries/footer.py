@@ -103,13 +103,6 @@ class SegmentFooter:
         at = bisect_right(numbers, wanted - 1)
         return self.index[max(0, at - 1)].entry
 
-    def may_have(self, key: bytes) -> bool:
-        """Whether a record with this key may be in the segment. False is certain."""
-        if self.filter is None:
-            return True
-        size = len(self.filter) * 8
-        return bool(size) and all(self.filter[bit >> 3] >> (bit & 7) & 1 for bit in _bits(key, size))
-
     def encode(self) -> bytes:
         """The footer as bytes."""
         flags = (_ALL_PRODUCERS if self.all_producers else 0) | (_FILTER if self.filter is not None else 0)

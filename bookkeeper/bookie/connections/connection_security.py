@@ -388,7 +388,6 @@ class SecuredConnection(ServerConnection):
             name = admitted(self.names, allow=security.config.allow, roles=security.config.roles)
         if name is not None and self.names is not None:
             self.principal = Principal(PrincipalKind.CERTIFICATE, name, self.names.roles)
-            self.credential.principal = self.principal
         if self._handshake.encrypted(admitted=not security.asks_tls or name is not None):
             if security.asks_tls:
                 security.audit.admitted(self, "certificate")
@@ -424,7 +423,7 @@ class SecuredConnection(ServerConnection):
         self.write(wire.encode_reply(header, wire.AuthReply(Status.OK, plugin, answer.payload)))
         if answer.principal is not None and self._handshake.state is HandshakeState.ASKING:
             held = self.credential
-            self.principal = held.principal = Principal(self.security.kind, answer.principal, answer.roles)
+            self.principal = Principal(self.security.kind, answer.principal, answer.roles)
             held.ends_at = min(held.ends_at, answer.ends_at)
             held.shown = answer.credential
             self._handshake.known()

@@ -1,29 +1,23 @@
 """Ends connections whose clients would be refused today (X15). It decides; the connections end themselves.
 
 A client's credential ends with its certificate or its token; when that is revoked; when its authority, the key that
-signed it, or the user of a password is removed; or when somebody else says so: whoever keeps the rights of principals.
+signed it, or the user of a password is removed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from bookkeeper.access.principal import NOBODY, Principal
 from bookkeeper.auth.client_trust import ClientTrust
 from bookkeeper.auth.provider import ServerProvider, WatchfulProvider
-
-Judge = Callable[[Principal], str | None]
-"""Why a principal may not be connected any more; None if it may."""
 
 
 @dataclass(slots=True)
 class Credential:
     """What the client of one connection has shown."""
 
-    principal: Principal = NOBODY
     ends_at: float = math.inf
     """In seconds since 1970."""
     certificate: bytes | None = None
@@ -49,12 +43,7 @@ class CredentialWatch:
         self.trust = ClientTrust()
         """By what new connections are admitted."""
         self._provider = provider if isinstance(provider, WatchfulProvider) else None
-        self._judges: list[Judge] = []
         self._holders: dict[Holder, None] = {}
-
-    def add_judge(self, judge: Judge) -> None:
-        """Let somebody else say, too, whose connections must end. A judge is asked with every look."""
-        self._judges.append(judge)
 
     def admitted(self, holder: Holder) -> None:
         """A client was let in."""
@@ -90,7 +79,5 @@ class CredentialWatch:
             if (reason := verdicts[shown]) is not None:
                 return reason
         if credential.shown is not None and self._provider is not None:
-            reason = self._provider.ended(credential.shown)
-            if reason is not None:
-                return reason
-        return next((reason for judge in self._judges if (reason := judge(credential.principal)) is not None), None)
+            return self._provider.ended(credential.shown)
+        return None

@@ -56,20 +56,20 @@ def test_the_queue_has_a_limit_of_bytes_and_no_peer_fills_it() -> None:
     lines = queue(queue_bytes=most, peer_lines_at_once=1_000_000)
     while lines.offer(event("greedy"), 0.0, 0):
         pass
-    assert most // PEER_SHARE - 1000 < lines.bytes_waiting <= most // PEER_SHARE
+    assert most // PEER_SHARE - 1000 < lines._bytes <= most // PEER_SHARE
     assert lines.offer(event("modest"), 0.0, 0)
     for number in range(1000):
         lines.offer(stranger(f"10.1.{number // 250}.{number % 250}:1"), 0.0, 0)
-    assert lines.bytes_waiting <= most // PEER_SHARE + most // 2 + 1000, "strangers have one half"
+    assert lines._bytes <= most // PEER_SHARE + most // 2 + 1000, "strangers have one half"
     assert lines.offer(event("third"), 0.0, 0)
     for number in range(100):
         while lines.offer(event(f"name {number}"), 0.0, 0):
             pass
-    assert most - 1000 < lines.bytes_waiting <= most
+    assert most - 1000 < lines._bytes <= most
     lines.tell_left_out(0)
     no_room = lines.has_counts
     assert no_room, "nor for the counts: they are told later"
-    assert lines.bytes_waiting <= most
+    assert lines._bytes <= most
     drained(lines)
     told = 0
     while lines.has_counts:
@@ -116,7 +116,7 @@ def test_lines_that_tell_of_strangers_lines_keep_nobody_out_who_is_known() -> No
     for number in range(3000):
         lines.offer(stranger(f"10.0.{number // 250}.{number % 250}:1"), 0.0, 0)
     lines.tell_left_out(0)
-    assert lines.bytes_waiting <= 32 * 1024
+    assert lines._bytes <= 32 * 1024
     assert lines.offer(event("etl", AuditAction.DELETE), 0.0, 0)
     assert lines.has_counts, "what was not told yet is told later"
     left_out = lines.left_out

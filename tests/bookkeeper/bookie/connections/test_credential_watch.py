@@ -52,7 +52,7 @@ def way(name: str, tmp_path: Path) -> Way:
     ours = Authority(tmp_path / "ours")
     trusted = private(tmp_path / "clients.pem", Path(ours.ca).read_text())
     server = ours.server()
-    if name.startswith(("certificate", "authority", "judge")):
+    if name.startswith(("certificate", "authority")):
         shown = ours.client("etl", units=["0:writer"])
         options: dict[str, Any] = {"tls": {"cert": server.cert, "key": server.key, "client_ca": trusted}}
         tls, auth = TlsConfig(ca=ours.ca, cert=shown.cert, key=shown.key), AuthConfig()
@@ -61,8 +61,6 @@ def way(name: str, tmp_path: Path) -> Way:
         principal = Principal(PrincipalKind.CERTIFICATE, "etl", ("writer",))
         if name == "certificate ends":
             return Way(options, tls, auth, principal, lambda it: it.watch.look(it.now_s() + 31 * 24 * HOURS), True)
-        if name == "judge":
-            return Way(options, tls, auth, principal, lambda it: judged(it, "etl"), True)
         return Way(options, tls, auth, principal, lambda it: replaced(it, tmp_path / "clients.pem", text))
     options = {"tls": served_by(server)}
     tls = TlsConfig(ca=ours.ca)
@@ -86,11 +84,6 @@ def way(name: str, tmp_path: Path) -> Way:
 
 def replaced(security: ConnectionSecurity, path: Path, text: str) -> None:
     private(path, text)
-    security.refresh()
-
-
-def judged(security: ConnectionSecurity, name: str) -> None:
-    security.watch.add_judge(lambda principal: "no rights are left" if principal.name == name else None)
     security.refresh()
 
 
@@ -123,7 +116,6 @@ async def gone(connection: BookieConnection) -> None:
         "token revoked",
         "key removed",
         "user removed",
-        "judge",
     ],
 )
 def test_an_idle_connection_ends_and_nobody_else(tmp_path: Path, name: str, dialect: Dialect) -> None:
@@ -142,8 +134,6 @@ def test_an_idle_connection_ends_and_nobody_else(tmp_path: Path, name: str, dial
             it.take_away(security)
             await gone(connection)
             assert server.metrics.counter("ended_credentials_total").value == 1
-            if name == "judge":
-                return
             if not it.comes_back:
                 with pytest.raises((SecureConnectionError, BookieError)):
                     await read_back(await connect(server, it.tls, dialect, it.auth), 0)

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.write import lac_sender
-from bookkeeper.client.write.lac_turns import LAC_REST_S, LacTurns
+from bookkeeper.client.write.lac_sender import LacSender
+from bookkeeper.client.write.lac_turns import LAC_REST_S, LAC_TURNS, LacTurns
+from bookkeeper.ids import BookieId, EntryId, LedgerId
+from bookkeeper.ledger.quorum import QuorumSpec
+from bookkeeper.ledger.write import PublishLac
 from bookkeeper.wire import WriteLac
 from tests.bookkeeper.client.scripted import CONFIG, ScriptedCluster
 
@@ -138,3 +145,40 @@ def test_a_handle_that_is_abandoned_says_nothing_more(pause_s: float, told: list
             assert [sum(isinstance(r, WriteLac) for r in bookie.requests) for bookie in by_place] == told
 
     ScriptedCluster().run(story)
+
+
+class AskedPool:
+    """Connections, as far as it is asked for them."""
+
+    def __init__(self) -> None:
+        self.asked: list[BookieId] = []
+
+    def ready(self, bookie: BookieId, purpose: ConnectionPurpose) -> None:
+        self.asked.append(bookie)
+
+
+def a_sender(pool: AskedPool, published: list[int]) -> LacSender:
+    """The sender of a writer that has news and no append that would carry it."""
+    writer = SimpleNamespace(
+        spec=QuorumSpec(ensemble_size=1, write_quorum=1, ack_quorum=1),
+        lac_to_publish=lambda: EntryId(5),
+        on_lac_published=published.append,
+    )
+    services = SimpleNamespace(config=CONFIG, pool=pool)
+    digest = SimpleNamespace(seal_lac=lambda ledger_id, lac: b"", master_key=b"")
+    some: Any = cast(Any, None)
+    return LacSender(cast(Any, services), LedgerId(1), cast(Any, digest), cast(Any, writer), some, lambda: True)
+
+
+@pytest.mark.rule("W16")
+@pytest.mark.parametrize("stopped", [False, True])
+async def test_a_writer_that_ended_sends_nothing_that_was_to_leave_at_a_later_turn(stopped: bool) -> None:
+    pool, published = AskedPool(), list[int]()
+    sender = a_sender(pool, published)
+    sender.want(PublishLac(EntryId(5), (BookieId("b1"),)))
+    if stopped:
+        sender.stop()
+        sender.stop()
+    for _ in range(LAC_TURNS + 1):
+        await asyncio.sleep(0)
+    assert (pool.asked, published) == (([], []) if stopped else ([BookieId("b1")], [5]))

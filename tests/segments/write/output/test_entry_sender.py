@@ -12,6 +12,7 @@ from segments.entries import EntryKind, decode_entry
 from segments.entries.footer import SegmentFooter
 from segments.position import Position
 from segments.record import Record
+from tests.segments.entries.test_footer import may_have
 from tests.segments.fake import AT_ONCE, Cluster, FakeWriter, chain_of, check_stream, stream_on, values_of
 from tests.spark_wal.webhdfs.virtual import in_virtual_time
 
@@ -51,7 +52,7 @@ async def test_a_completed_segment_ends_with_a_footer_that_finds_its_records() -
     payload = cluster.ledgers[segment.ledger_id].entries[-1]
     assert segment.contents.footer_entry == segment.contents.last_entry
     footer = SegmentFooter.decode(decode_entry(payload).payload)
-    assert footer.may_have(b"k3")
+    assert may_have(footer, b"k3")
     assert footer.keyed == 10
     found = footer.entry_for_txid(5)
     assert found is not None
