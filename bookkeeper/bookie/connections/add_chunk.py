@@ -36,8 +36,10 @@ class ChunkCutter:
         if landing is not None:
             adds = codec.split_adds(chunk, start, end, self._frame_max, v2, *landing)
             if not adds.slow and len(adds.runs) <= 1:
+                assert not adds.full, "a record is smaller than its frame"
                 return adds
         adds = codec.split_adds(chunk, start, end, self._frame_max, v2, self._scratch(end - start))
+        assert not adds.full, "a record is smaller than its frame"
         self._one_run = not adds.slow and len(adds.runs) <= 1
         return adds
 

@@ -60,14 +60,14 @@ class ServerConnection(FrameProtocol):
         """Long polls that wait, and for which ledger. They end with the connection."""
         self._reads = False
         """Whether the previous chunk began with plain reads."""
+        self._lazy_replies = 0  # that come behind those of adds
         self._cutter = ChunkCutter(server.frame_max, server.bookie.engine.landing, server.scratch)
         self._now: Callable[[], float] = lambda: 0.0
 
     # -- the connection's life ----------------------------------------------------------------------------
 
     def on_open(self) -> None:
-        assert self._transport is not None
-        assert self._loop is not None
+        assert self._transport is not None and self._loop is not None
         self._now = self._loop.time
         name = self._transport.get_extra_info("peername")
         self.host = str(name[0]) if isinstance(name, tuple) and name else ""
@@ -138,7 +138,6 @@ class ServerConnection(FrameProtocol):
             MalformedFrameError: the rest does not begin with a frame.
         """
         adds = self._cutter.cut(buffer, start, end, self.detector.v2)
-        assert not adds.full, "a record is smaller than its frame"
         used = adds.used
         if not adds.slow:
             self.detector.v2 = adds.v2
@@ -330,7 +329,7 @@ class ServerConnection(FrameProtocol):
             self.admission.release(charge, self.share)
             took = self._now() - begun
             if error is None:
-                self.write_alone(replies_of(adds, taken))
+                (self.write if self._lazy_replies else self.write_alone)(replies_of(adds, taken))
                 counts.add_seconds.observe(took, accepted - deferred)
                 counts.add_summary.observe(took, accepted - deferred)
                 if took >= SLOW_S:
@@ -422,11 +421,13 @@ class ServerConnection(FrameProtocol):
         counted = not (isinstance(request, wire.ReadEntry) and request.long_poll)
         if counted:
             self.flow.on_request_waits()
+        self._lazy_replies += (lazy := isinstance(request, wire.WriteLac))
 
         def reply(answer: wire.Reply) -> None:
             nonlocal answered
             assert not answered, "a request was answered twice"
             answered = True
+            self._lazy_replies -= lazy
             self.admission.release(charge, self.share)
             took = self._now() - begun
             if took >= SLOW_S or answer.status not in ANSWERED:

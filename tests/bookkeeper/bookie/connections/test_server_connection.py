@@ -11,10 +11,12 @@ import pytest
 
 from bookkeeper import codec, wire
 from bookkeeper.bookie.connections.flow_control import TURN_REQUESTS
+from bookkeeper.bookie.connections.server_connection import ServerConnection
 from bookkeeper.codec import Answers, Reads
 from bookkeeper.errors import BookieError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.net.connection import AddRun
+from bookkeeper.seams import Buffer
 from bookkeeper.storage.base.results import Done
 from bookkeeper.volumes.after_all import PartlyFailedError
 from bookkeeper.wire import Dialect, Status, v3
@@ -112,6 +114,45 @@ def test_no_bytes_bring_the_bookie_down(seed: int) -> None:
         assert house.connections.connections == {}
         assert house.bookie.long_polls == 0
         await is_well(house)
+
+    run(main)
+
+
+def test_an_explicit_lac_is_answered_in_one_write_with_the_add_that_takes_it_along(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    blob = b"\0" * 7 + b"\7" + bytes(8)
+    alone: list[object] = []
+    write_alone = ServerConnection.write_alone
+
+    def noted(self: ServerConnection, data: Buffer) -> None:
+        alone.append(data)
+        write_alone(self, data)
+
+    monkeypatch.setattr(ServerConnection, "write_alone", noted)
+
+    async def main(house: House) -> None:
+        connection = await house.client()
+        got: list[AddRun] = []
+        replies: list[object] = []
+        stream = connection.open_stream(1, L, got.extend, lambda error: None)
+        stream.send(adds(0, 1))
+        await asyncio.sleep(1)
+        assert (got, len(alone)) == ([(0, 1, Status.OK)], 1)
+        waiting: list[Done] = []
+        with monkeypatch.context() as patch:  # as where the journal waits for an add to take it along
+            patch.setattr(house.bookie.engine, "set_explicit_lac", lambda *arguments: waiting.append(arguments[-1]))
+            connection.request_nowait(wire.WriteLac(L, 0, KEY, blob), 5, replies.append)
+            stream.send(adds(1, 1))
+            await asyncio.sleep(1)
+        assert (len(got), len(replies), len(alone)) == (2, 0, 1), "its reply is expected behind the add's"
+        waiting[0](None)
+        stream.send(adds(2, 1))
+        connection.request_nowait(wire.WriteLac(L, 1, b"x" * 20, blob), 5, replies.append)  # refused at once
+        await asyncio.sleep(1)
+        stream.send(adds(3, 1))
+        await asyncio.sleep(1)
+        assert (len(got), len(replies), len(alone)) == (4, 2, 3), "nothing waits: adds are answered at once"
 
     run(main)
 
