@@ -15,7 +15,7 @@ from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import QuorumSpec
 from bookkeeper.net.connection import AddRun, AddStream, BookieConnection
 from bookkeeper.seams import Buffer
-from bookkeeper.wire import Reply, Request, Status
+from bookkeeper.wire import Reply, Request
 
 OnReplies = Callable[["AddChannel", list[AddRun]], None]
 Callback = Callable[["Reply | BookieError"], None]
@@ -48,6 +48,7 @@ class AddChannel:
         self._stream_id = stream_id
         self._ledger_id = ledger_id
         self._spec = spec
+        self._striped = spec.is_striped
         self._on_replies = on_replies
         self._on_failed = on_failed
         self._stream: AddStream | None = None
@@ -126,21 +127,8 @@ class AddChannel:
             connection.request_nowait(*question)
 
     def _replies(self, batch: list[AddRun]) -> None:
-        self._on_replies(self, self._merge(batch) if self._spec.is_striped and len(batch) > 1 else batch)
+        self._on_replies(self, self._spec.joined(self.position, batch) if self._striped and len(batch) > 1 else batch)
 
     def _lost(self, error: BookieError) -> None:
         if not self.closed:
             self._on_failed(self, error)
-
-    def _merge(self, batch: list[AddRun]) -> list[AddRun]:
-        """Join successive runs if this bookie holds no entry between them."""
-        merged: list[AddRun] = []
-        first, count, status = batch[0]
-        for run in batch[1:]:
-            if run[2] == status and run[0] == self._spec.next_held(self.position, first + count):
-                count = run[0] + run[1] - first
-            else:
-                merged.append((first, count, Status(status)))
-                first, count, status = run
-        merged.append((first, count, Status(status)))
-        return merged

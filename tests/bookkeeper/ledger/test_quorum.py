@@ -75,6 +75,22 @@ def test_a_stripe_is_what_a_position_holds(spec: QuorumSpec) -> None:
             assert spec.next_held(position, first) == next(e for e in range(first, 99) if spec.holds(position, e))
 
 
+@pytest.mark.rule("Q1")
+@pytest.mark.parametrize("spec", list(shapes()), ids=str)
+def test_runs_of_one_bookie_are_joined_where_it_holds_nothing_between_them(spec: QuorumSpec) -> None:
+    for position in range(spec.ensemble_size):
+        held = [entry for entry in range(40) if spec.holds(position, entry)]
+        runs = [(entry, 1, "stored") for entry in held]
+        whole = (held[0], held[-1] - held[0] + 1, "stored")
+        assert spec.joined(position, runs) == [whole]
+        assert spec.joined(position, runs[:1]) == runs[:1]
+        without = spec.joined(position, runs[:2] + runs[3:])
+        assert without == [spec.joined(position, runs[:2])[0], spec.joined(position, runs[3:])[0]]
+        refused = [*runs[:2], (held[2], 1, "refused"), *runs[3:]]
+        assert [what for *_, what in spec.joined(position, refused)] == ["stored", "refused", "stored"]
+        assert len(spec.joined(position, [runs[1], runs[0]])) == 2, "out of order"
+
+
 @pytest.mark.rule("Q3")
 @pytest.mark.parametrize("spec", list(shapes()), ids=str)
 def test_covered_means_that_no_ack_quorum_can_form_among_those_without_it(spec: QuorumSpec) -> None:
