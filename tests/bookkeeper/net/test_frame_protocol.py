@@ -232,6 +232,45 @@ def test_back_pressure_over_a_real_socket() -> None:
     real.run(main())
 
 
+@pytest.mark.rule("X32", "P12")
+def test_pieces_of_frames_pass_a_socket_that_takes_a_part_of_them_at_a_time() -> None:
+    """As a writer sends large entries: each payload by itself, behind the beginning of its frame."""
+    bodies = [bytes([i % 256]) * (65_536 + i) for i in range(150)]  # more than the system keeps for a socket
+
+    async def main() -> None:
+        one, other = await connected(real.system_seams().net)
+        other.pause_reading()
+        for body in bodies:
+            begin = frame(body)[:70]
+            one.write(memoryview(begin))
+            one.write(memoryview(body)[66:])
+        whole = sum(len(body) + 4 for body in bodies)
+        assert one.unsent == whole, "every piece counts"
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert 0 < one.unsent < whole, "the system has taken a part"
+        other.resume_reading()
+        async with asyncio.timeout(20):
+            while len(other.frames) < len(bodies):  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+        assert other.frames == bodies and one.unsent == 0
+
+        other.pause_reading()
+        for body in bodies:
+            one.write(frame(body)[:70])
+            one.write(memoryview(body)[66:])
+        await asyncio.sleep(0)
+        other.abort()  # in the midst of them
+        async with asyncio.timeout(20):
+            while not one.ended:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+        assert (len(one.ended), one.unsent) == (1, 0)
+        one.write(b"more")
+        assert one.unsent == 0, "nobody is there"
+
+    real.run(main())
+
+
 async def test_what_goes_alone_never_overtakes_what_was_written_before() -> None:
     one, other = await connected(InProcessNet())
     one._gathers = True  # as with uvloop
