@@ -73,7 +73,7 @@ def test_a_password_that_a_browser_sends_unasked_changes_nothing(tmp_path: Path)
         assert (await served.ask("/actions/read-only", method="POST", headers=headers, body=body)).status == 401
         assert await order_of(served, "b1") is None
 
-    story(tmp_path, work, actions=EVERY)
+    story(tmp_path, work, actions=EVERY, bookies=())
 
 
 @pytest.mark.rule("X67")
@@ -84,7 +84,7 @@ def test_a_console_without_tokens_changes_nothing(tmp_path: Path) -> None:
             assert refused.status == 403 and "--actions read-only" in refused.body
         assert await order_of(served, "b1") is None
 
-    story(tmp_path, work)
+    story(tmp_path, work, bookies=())
 
 
 def test_a_bookie_is_made_read_only_and_drained_and_all_of_it_is_noted(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tests.bookkeeper.console.served import served
 
 def test_it_serves_until_a_signal_comes(tmp_path: Path) -> None:
     async def main() -> list[str]:
-        async with served(tmp_path) as cluster:
+        async with served(tmp_path, bookies=()) as cluster:
             said: list[str] = []
             told = asyncio.Event()
 

@@ -130,7 +130,7 @@ def test_what_is_wrong_with_a_request_is_said_by_its_status_and_echoes_nothing(t
         assert (await served.ask("/", method="POST")).status in (404, 405)
         assert (await served.ask("/", method="PUT")).status == 405
 
-    story(tmp_path, work, unusable=[UnusablePanel("broken", "it needs numpy")])
+    story(tmp_path, work, unusable=[UnusablePanel("broken", "it needs numpy")], bookies=())
 
 
 @pytest.mark.rule("X49")
@@ -140,7 +140,7 @@ def test_a_page_of_another_name_cannot_ask(tmp_path: Path) -> None:
             assert (await served.ask("/", headers={"Host": host})).status == 403
         assert (await served.ask("/", headers={"Host": f"localhost:{served.console.address.port}"})).status == 200
 
-    story(tmp_path, work)
+    story(tmp_path, work, bookies=())
 
 
 @pytest.mark.rule("X67")
@@ -158,7 +158,7 @@ def test_with_tokens_every_page_wants_one_and_a_browser_asks_for_it_as_a_passwor
             assert (await served.ask("/", headers=headers)).status == 200
         assert (await served.ask("/static/console.css")).status == 200
 
-    story(tmp_path, work, tokens=True)
+    story(tmp_path, work, tokens=True, bookies=())
     refused = [line for line in audit_lines(tmp_path) if not line["allowed"]]
     assert len(refused) == 7 and all("wrong" not in str(line) for line in refused)
 
@@ -170,4 +170,4 @@ def test_an_enforced_policy_shows_nothing_to_nobody(tmp_path: Path) -> None:
         await served.shows("/", "no grant gives nobody the right")
         assert (await served.ask("/ledgers")).status == 403
 
-    story(tmp_path, work)
+    story(tmp_path, work, bookies=())
