@@ -110,8 +110,6 @@ class Pages:
         try:
             async with asyncio.timeout(EXPLAIN_S), self._explaining:
                 found = await explain_ledger(self._client, ledger_id)
-        except NoSuchLedgerError:
-            raise
         except TimeoutError:
             why = f"it took longer than {EXPLAIN_S:g} s"
         except (BookKeeperError, OSError) as error:

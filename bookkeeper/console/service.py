@@ -192,8 +192,6 @@ class ConsoleServer:
         action = path.removeprefix("/actions/")
         if not path.startswith("/actions/") or action not in ACTIONS:
             return PageReply(404, "There is no such action")
-        if self._config.token_file is None:
-            return PageReply(403, _switched_off(action))
         caller = self._on_loop(self._admission.admit(request, action, f"{request.method} {path}"))
         if isinstance(caller, PageReply):
             return caller._replace(asks_for_token=False)
@@ -219,8 +217,6 @@ class ConsoleServer:
         done = reply.code == 200
         on = f"{asked.action}{' off' if asked.off else ''} {asked.target}"
         self._admission.audit.note(what, asked.caller, host, on, allowed=done, reason="" if done else str(reply.body))
-        for each in (self._bookies, self._ledgers):
-            each.want()
         return reply
 
     def _ended(self, who: str, what: str, problem: str) -> None:

@@ -198,12 +198,11 @@ def _request(environ: Mapping[str, Any]) -> PageRequest:
 
 
 def _password(shown: str) -> str | None:
-    """What stands behind the colon; None: it is not written so."""
+    """What stands behind the colon; None: it is not encoded so."""
     try:
-        _, colon, password = base64.b64decode(shown, validate=True).decode().partition(":")
+        return base64.b64decode(shown, validate=True).decode().partition(":")[2]
     except ValueError:
         return None
-    return password if colon else None
 
 
 def _reply(start_response: Callable[..., Any], reply: PageReply) -> Iterable[bytes]:

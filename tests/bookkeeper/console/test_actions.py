@@ -143,11 +143,14 @@ def test_only_a_deleted_ledger_can_be_purged(tmp_path: Path) -> None:
         assert refused.status == 404 and "Nothing was done" in refused.body
         assert (await served.bk.metadata(alive)).is_closed
         restorable = served.bk.metadata_store.ledgers.restorable
+        headers = {"Authorization": f"Bearer {served.token}"}
+        await served.shows("/deleted", f"/deleted?of={gone}", headers=headers)
         assert await restorable.has(LedgerId(gone), fresh=True)
         done = await served.act("purge", served.token, target=str(gone), confirm=str(gone))
         assert done.status == 200 and not await restorable.has(LedgerId(gone), fresh=True)
         with pytest.raises(NoSuchLedgerError):
             await served.bk.metadata(gone)
+        await served.shows("/deleted", "No deleted ledger can be brought back", headers=headers)
 
-    story(tmp_path, work, actions=EVERY)
+    story(tmp_path, work, actions=EVERY, refresh_s=3600.0)  # only what an action does makes a page new
     assert [line["on"] for line in audit_lines(tmp_path) if line["what"] == "delete"] == ["purge 0", "purge 1"]
