@@ -23,6 +23,10 @@ REMEMBERED: Final = 8192
 """Principals whose quotas and rates are remembered at once; beyond it those are forgotten who have not used theirs."""
 
 
+# As a global: to look a member up in its class costs ten times as much (CPython 3.11).
+_BYTES_PER_S: Final = QuotaKind.BYTES_PER_S
+
+
 class TokenBucket:
     """A rate. A request is admitted while anything is left, and may be larger than what is left: the next ones wait
     until that is made up for. So no request is too large, none is passed over for ever by smaller ones, and on average
@@ -60,6 +64,15 @@ class _Account:
     quota: Quota
     counted: Amount
     """What he had when it was counted last."""
+    rates: tuple[tuple[QuotaKind, int, str], ...]
+    """The rates among his quotas, their limits, and the keys of what he has used of them: texts, whose hashes Python
+    keeps."""
+
+    @classmethod
+    def of(cls, whose: str, quota: Quota, counted: Amount) -> _Account:
+        limits = ((kind, quota.limit(kind)) for kind in (QuotaKind.ADDS_PER_S, QuotaKind.BYTES_PER_S))
+        rates = tuple((kind, limit, f"{kind} {limit} {whose}") for kind, limit in limits if limit is not None)
+        return cls(whose, quota, counted, rates)
 
 
 class QuotaBook:
@@ -74,8 +87,9 @@ class QuotaBook:
         self._policy = policy or Policy()
         self._usage = Usage()
         self._since: dict[str, Amount] = {}
-        self._quotas: dict[Principal, Quota] = {}
-        self._buckets: dict[tuple[str, QuotaKind, int], TokenBucket] = {}
+        self._found: dict[tuple[Principal | None, str | None], tuple[_Account, ...]] = {}
+        """Whose quotas count, until the policy or the usage is another one: it is asked for each run of entries."""
+        self._buckets: dict[str, TokenBucket] = {}
         self._tidy_at = REMEMBERED
         self.set_policy(self._policy)
 
@@ -83,13 +97,14 @@ class QuotaBook:
         """From now on this policy's quotas count. A rate that stays the same keeps what it has used."""
         self._policy = policy
         self._tenants = {tenant.name: tenant for tenant in policy.tenants if tenant.quota.document()}
-        self._quotas.clear()
+        self._found.clear()
 
     def set_usage(self, usage: Usage) -> None:
         """Everything was counted anew; what came in here before counts no more by itself."""
         if usage.counted_ms != self._usage.counted_ms:
             self._since.clear()
         self._usage = usage
+        self._found.clear()
 
     def take(
         self, principal: Principal, tenant: str | None, adds: int, size: int, now: float, *, recovery: bool = False
@@ -108,18 +123,18 @@ class QuotaBook:
         """
         if self._policy.mode is Mode.OFF:
             return None
-        accounts = list(self._accounts(principal, tenant))
+        accounts = self._accounts(principal, tenant)
         asked, besides_s = Amount(size, 0), RECOVERY_S if recovery else 0.0
         longest: QuotaRefusal | None = None
         due: list[tuple[TokenBucket, int]] = []
         for account in accounts:
             if (refusal := self._beyond(account, size, RECOVERY_BYTES if recovery else 0)) is not None:
                 return refusal
-            for kind, amount in ((QuotaKind.ADDS_PER_S, adds), (QuotaKind.BYTES_PER_S, size)):
-                limit = account.quota.limit(kind)
-                if limit is None or not amount:
+            for kind, limit, key in account.rates:
+                amount = size if kind is _BYTES_PER_S else adds
+                if not amount:
                     continue
-                bucket = self._bucket(account.whose, kind, limit, now)
+                bucket = self._bucket(key, limit, now)
                 due.append((bucket, amount))
                 wait_s = bucket.wait_s(now, besides_s)
                 if wait_s and (longest is None or longest.after_s is None or wait_s > longest.after_s):
@@ -161,20 +176,25 @@ class QuotaBook:
                 self._note(account, Amount(0, 1))
         return None
 
-    def _accounts(self, principal: Principal | None, tenant: str | None) -> Iterator[_Account]:
+    def _accounts(self, principal: Principal | None, tenant: str | None) -> tuple[_Account, ...]:
+        known = self._found.get((principal, tenant))
+        if known is None:
+            if len(self._found) >= REMEMBERED:
+                self._found.clear()
+            known = self._found[principal, tenant] = tuple(self._look(principal, tenant))
+        return known
+
+    def _look(self, principal: Principal | None, tenant: str | None) -> Iterator[_Account]:
         found = self._tenants.get(tenant) if tenant is not None else None
         if found is not None:
-            yield _Account(f"tenant {found.name}", found.quota, self._usage.tenants.get(found.name, NOTHING))
+            counted = self._usage.tenants.get(found.name, NOTHING)
+            yield _Account.of(f"tenant {found.name}", found.quota, counted)
         if principal is None:
             return
-        quota = self._quotas.get(principal)
-        if quota is None:
-            if len(self._quotas) >= REMEMBERED:
-                self._quotas.clear()
-            quota = self._quotas[principal] = self._policy.quota_of(principal)
+        quota = self._policy.quota_of(principal)
         if quota.document():
             counted = self._usage.owners.get(principal.name, NOTHING)
-            yield _Account(f"principal {principal}", quota, counted)
+            yield _Account.of(f"principal {principal}", quota, counted)
 
     def _has(self, account: _Account) -> Amount:
         return account.counted + self._since.get(account.whose, NOTHING)
@@ -189,8 +209,7 @@ class QuotaBook:
             return None
         return QuotaRefusal(account.whose, QuotaKind.BYTES_KEPT, limit, None)
 
-    def _bucket(self, whose: str, kind: QuotaKind, limit: int, now: float) -> TokenBucket:
-        key = (whose, kind, limit)
+    def _bucket(self, key: str, limit: int, now: float) -> TokenBucket:
         bucket = self._buckets.get(key)
         if bucket is None:
             if len(self._buckets) >= self._tidy_at:

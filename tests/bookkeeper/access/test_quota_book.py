@@ -146,7 +146,7 @@ def test_principals_without_end_are_not_remembered_without_end() -> None:
     book = QuotaBook(_policy(each=Quota(adds_per_s=10)))
     for number in range(3 * REMEMBERED):
         assert book.take(Principal(PrincipalKind.TOKEN, f"p{number}"), None, 1, 0, float(number)) is None
-    assert max(len(book._buckets), len(book._quotas), len(book._since)) <= REMEMBERED
+    assert max(len(book._buckets), len(book._found), len(book._since)) <= REMEMBERED
 
 
 def test_a_ledger_that_the_last_count_may_have_is_not_counted_twice() -> None:
