@@ -158,6 +158,24 @@ class RequestAdmission:
         self.audit.note(what, caller.name, request.host, on, allowed=False, reason=why)
         return PageReply(403, why)
 
+    def require_still(self, request: PageRequest, action: str | None, on: str) -> None:
+        """Check that whoever was admitted would be admitted now: his token has not ended and was not taken out of the
+        file, and no right was taken away. Asked while a long answer is sent.
+
+        Raises:
+            RefusedRequestError: he would not. It is noted.
+        """
+        name = ""
+        try:
+            caller = self._caller(request.token)
+            name, why = caller.name, self._why_not(caller, action)
+        except UnauthenticatedError as error:
+            why = error.why
+        if why is not None:
+            reason = f"ended in its middle: {why}"
+            self.audit.note(AuditAction.DENY, name, request.host, on, allowed=False, reason=reason)
+            raise RefusedRequestError(f"it may go on no longer: {why}", 403)
+
     async def _delay(self, host: str) -> None:
         """Let who was refused wait. Each waits in a thread of the server, so only few do: the others are answered at
         once, and nobody guesses 256 bits by asking often."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from bookkeeper.access import Resource
@@ -21,6 +22,9 @@ LEDGERS_PAGE: Final = 100
 ledgers, and ours has the same."""
 
 ENTRIES_PAGE: Final = 1000
+
+ENTRIES_EACH: Final = 100
+"""After so many entries it is asked again whether their reader may read them."""
 
 MayRead = Callable[[str, Resource], None]
 """Checks that a caller may read what belongs to a resource. Raises: RefusedRequestError."""
@@ -103,11 +107,13 @@ class LedgerCalls:
                 f"parameter for start_entry_id: {first} and end_entry_id: {last} conflict with page={page}"
             )
         found = await self._operator.metadata(ledger_id)
-        self._require_read(request.caller, owner_in(found.custom) or NO_OWNER)
+        owner = owner_in(found.custom) or NO_OWNER
+        self._require_read(request.caller, owner)
         reader = await self._operator.open_ledger(ledger_id)
-        return JsonStream(self._entries(reader, first, last, page))
+        still = partial(self._require_read, request.caller, owner)
+        return JsonStream(self._entries(reader, first, last, page, still))
 
-    async def _entries(self, reader: ReadHandle, first: int, last: int, page: int) -> Items:
+    async def _entries(self, reader: ReadHandle, first: int, last: int, page: int, still: Callable[[], None]) -> Items:
         async with reader:
             if page > 0:
                 yield "Entries for page: ", str(page)
@@ -115,6 +121,8 @@ class LedgerCalls:
             end = confirmed if last == -1 else min(last, confirmed)
             if first <= end:
                 async for entry in reader.read(first, end):
+                    if entry.entry_id % ENTRIES_EACH == 0:
+                        still()
                     yield str(entry.entry_id), entry_text(entry.payload)
 
     async def delete(self, request: ApiRequest) -> PageReply:

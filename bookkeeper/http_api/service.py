@@ -11,6 +11,7 @@ import logging
 from asyncio import CancelledError
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from bookkeeper.audit import AuditAction, AuditLog
@@ -158,7 +159,10 @@ class HttpApi:
             return error.reply
         except RefusedRequestError as error:
             return PageReply(error.status, str(error))
-        reply = self._on_loop(self._carry_out(asked, found, request.host))
+        still = partial(
+            self._admission.require_still, request, found.method.action, f"{request.method} {found.route.path}"
+        )
+        reply = self._on_loop(self._carry_out(asked, found, request.host, still))
         return PageReply(200, _Pieces(reply, self._on_loop)) if isinstance(reply, _Pull) else reply
 
     def _on_loop(self, work: Coroutine[Any, Any, T]) -> T:
@@ -171,23 +175,25 @@ class HttpApi:
 
     # -- on the loop ------------------------------------------------------------------------------------------
 
-    async def _carry_out(self, request: ApiRequest, found: Match, host: str) -> PageReply | _Pull:
+    async def _carry_out(
+        self, request: ApiRequest, found: Match, host: str, still: Callable[[], None]
+    ) -> PageReply | _Pull:
         if self._under_way >= CALLS_MAX:
             return PageReply(503, f"{CALLS_MAX} requests are being answered: ask again later")
         self._under_way += 1
         try:
-            reply = await self._reply(request, found)
+            reply = await self._reply(request, found, still)
         finally:
             self._under_way -= 1
         if found.method.action is not None:
             self._note(request, host, reply)
         return reply
 
-    async def _reply(self, request: ApiRequest, found: Match) -> PageReply | _Pull:
+    async def _reply(self, request: ApiRequest, found: Match, still: Callable[[], None]) -> PageReply | _Pull:
         try:
             async with asyncio.timeout(CALL_S):
                 reply = await self._calls[request.method, found.route.path](request)
-                return await _Pull.begun(reply) if isinstance(reply, JsonStream) else reply
+                return await _Pull.begun(reply, still) if isinstance(reply, JsonStream) else reply
         except RefusedRequestError as error:
             return PageReply(error.status, str(error))
         except TimeoutError:  # before OSError, of which it is one
@@ -223,20 +229,23 @@ class HttpApi:
 class _Pull:
     """A long answer whose first piece is there: what is wrong from the beginning is told by the status."""
 
-    def __init__(self, first: bytes, rest: AsyncGenerator[bytes, None]) -> None:
+    def __init__(self, first: bytes, rest: AsyncGenerator[bytes, None], still: Callable[[], None]) -> None:
         self.first: bytes | None = first
         self._rest = rest
+        self._still = still
 
     @classmethod
-    async def begun(cls, stream: JsonStream) -> _Pull:
+    async def begun(cls, stream: JsonStream, still: Callable[[], None] = lambda: None) -> _Pull:
+        """``still`` raises when whoever asked may have no more of it."""
         rest = stream.chunks()
-        return cls(await anext(rest), rest)
+        return cls(await anext(rest), rest, still)
 
     async def next(self) -> bytes | None:
         """The next piece; None: that was all."""
         if (first := self.first) is not None:
             self.first = None
             return first
+        self._still()
         async with asyncio.timeout(CALL_S):
             return await anext(self._rest, None)
 

@@ -106,13 +106,13 @@ def _chain_of(pem: bytes) -> tuple[bytes, ...]:
 
 
 def token_of(metadata: Sequence[tuple[str, str | bytes]]) -> str | None:
-    """The token in a call's metadata: ``authorization: Bearer TOKEN``."""
-    for name, value in metadata:
-        if name == "authorization" and isinstance(value, str):
-            kind, _, token = value.strip().partition(" ")
-            if kind.lower() == "bearer" and token:
-                return token.strip()
-    return None
+    """The token in a call's metadata: ``authorization: Bearer TOKEN``. Of two none counts: this side and a proxy in
+    front of it could each believe another one."""
+    found = [value for name, value in metadata if name == "authorization" and isinstance(value, str)]
+    if len(found) != 1:
+        return None
+    kind, _, token = found[0].strip().partition(" ")
+    return token.strip() or None if kind.lower() == "bearer" else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,10 @@ _OWN_PAGES: Final = ("none", "same-origin")
 """What a browser says (``Sec-Fetch-Site``) of an address that was typed, and of our own pages."""
 
 
+_ONCE: Final = ("authorization", "host")
+"""Headers of which a request has one at most: this side and a proxy in front of it could each believe another one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """Why a request is not served."""
@@ -33,6 +37,9 @@ class Refusal:
 def refusal(method: str, headers: Mapping[str, str], scheme: str, hosts: frozenset[str] | None) -> Refusal | None:
     """Why a request with these headers is not served; None: it is. ``hosts`` are our names besides addresses; None if
     any name is ours."""
+    names = [name.lower() for name, _ in headers.items()]
+    if any(names.count(each) > 1 for each in _ONCE):
+        return Refusal(400, "A header that says who asks, or what host is meant, stands there twice")
     host = headers.get("Host")
     known = _HostVerdict.OURS if host is None else _judge_host(host, hosts)
     if known is _HostVerdict.NO_HOST:

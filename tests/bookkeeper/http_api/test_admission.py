@@ -6,17 +6,21 @@ import asyncio
 import http.client
 import json
 import socket
+from collections.abc import AsyncGenerator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bookkeeper.access import ANYONE, CLUSTER, EVERY_RIGHT, Grant, Mode, Policy, PolicyChange, Resource, Right, Subject
-from bookkeeper.bookie.health.health_pages import BODY_MAX
+from bookkeeper.bookie.health.health_pages import BODY_MAX, PageRequest
 from bookkeeper.gateways.authentication import AuthenticationFailures
 from bookkeeper.gateways.tokens import new_token, token_line
 from bookkeeper.http_api.admission import DELAYED_MAX
+from bookkeeper.http_api.request import CHUNK_BYTES, JsonStream, RefusedRequestError
 from bookkeeper.http_api.routes import ROUTES
+from bookkeeper.http_api.service import _Pull
 from bookkeeper.launchers.machine_speed import stretch
 from tests.bookkeeper.http_api.served import Served, audit_lines, story
 from tests.bookkeeper.http_api.waiting import until
@@ -85,6 +89,35 @@ def test_only_a_few_that_are_refused_wait_each_in_its_thread(tmp_path: Path, mon
             each.close()
 
     story(tmp_path, work)
+
+
+@pytest.mark.rule("X15", "X16")
+def test_a_long_answer_ends_when_its_token_or_its_right_is_gone(tmp_path: Path) -> None:
+    """Cause: a token's end was looked at where requests begin, and a list or a ledger was sent to its end, however long
+    its client took for it."""
+    gone = asyncio.Event()
+
+    async def work(served: Served) -> None:
+        admission = served.api._api._admission
+        asked = PageRequest("GET", LIST, "", served.viewer, "10.0.0.7", lambda: None)
+
+        async def items() -> AsyncGenerator[tuple[str | None, Any], None]:
+            for number in range(3):
+                yield str(number), "x" * CHUNK_BYTES
+
+        pull = await _Pull.begun(JsonStream(items()), partial(admission.require_still, asked, None, f"GET {LIST}"))
+        assert await pull.next() is not None and await pull.next() is not None
+        served.token_file.write_text(token_line("other", new_token()))
+        admission._control.look()
+        with pytest.raises(RefusedRequestError, match="may go on no longer"):
+            await pull.next()
+        await pull.close()
+        gone.set()
+
+    story(tmp_path, work)
+    assert gone.is_set()
+    (line,) = [line for line in audit_lines(tmp_path) if line["what"] == "deny"]
+    assert line["address"] == "10.0.0.7" and "ended in its middle" in line["reason"] and not line["allowed"]
 
 
 def test_a_token_for_reading_changes_nothing_and_one_with_limits_is_refused(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ def test_a_token_comes_in_the_metadata() -> None:
     assert token_of([("authorization", "Basic abc")]) is None
     assert token_of([("authorization", "Bearer ")]) is None
     assert token_of([]) is None
+    assert token_of([("authorization", "Bearer abc"), ("authorization", "Bearer def")]) is None, "which one?"
 
 
 def test_a_certificate_is_shown_as_the_ssl_module_shows_it() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from multidict import CIMultiDict
 
 from spark_wal.webhdfs.http.origins import refusal
 
@@ -36,3 +37,14 @@ def test_clients_and_what_a_person_types_are_served() -> None:
 def test_forged_requests_are_refused(method: str, headers: dict[str, str], status: int) -> None:
     found = refusal(method, headers, "http", OURS)
     assert found is not None and found.status == status
+
+
+@pytest.mark.rule("X49")
+@pytest.mark.parametrize("name", ["Authorization", "Host"])
+def test_who_asks_and_what_is_meant_is_said_once(name: str) -> None:
+    """Cause: of two tokens the first one counted, and a proxy in front may have looked at the other."""
+    headers = CIMultiDict({"Host": "localhost:1", "Authorization": "Bearer a"})
+    assert refusal("GET", headers, "http", OURS) is None
+    headers.add(name.lower(), "localhost:1")
+    found = refusal("GET", headers, "http", OURS)
+    assert found is not None and found.status == 400
