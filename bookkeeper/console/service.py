@@ -217,6 +217,8 @@ class ConsoleServer:
         done = reply.code == 200
         on = f"{asked.action}{' off' if asked.off else ''} {asked.target}"
         self._admission.audit.note(what, asked.caller, host, on, allowed=done, reason="" if done else str(reply.body))
+        for each in (self._bookies, self._ledgers):
+            each.want()
         return reply
 
     def _ended(self, who: str, what: str, problem: str) -> None:
