@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +26,7 @@ from bookkeeper.meta.records.disks import DiskProgress
 from bookkeeper.meta.records.layout import Layout
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.records.service_info import ServiceInfo
-from bookkeeper.meta.store import MetadataStore
+from bookkeeper.meta.store import MetadataStore, Operation, Version
 from bookkeeper.meta.store_copy import CopyReport, StoreCopy
 from bookkeeper.meta.store_steps import ClusterLocation, walk
 from bookkeeper.meta.stores.memory import MemoryStore
@@ -464,3 +465,23 @@ async def test_a_run_that_was_paused_anywhere_while_another_ended_it_changes_not
     with pytest.raises(ClusterMovedError, match="moved to"):
         await Metadata.over(source, seams())
     assert (await Metadata.over(target, seams())).lineage.id == "bb"
+
+
+@pytest.mark.rule("M8")
+async def test_a_cluster_that_could_not_be_opened_at_the_target_at_first_is_opened(source: MemoryStore) -> None:
+    target = await MemoryService().connect()
+    lost: list[Sequence[Operation]] = []
+
+    class Losing:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(target, name)
+
+        async def multi(self, operations: Sequence[Operation]) -> list[Version | None]:
+            opens = any(each.path == Paths("/ledgers").instance_id for each in operations)
+            if opens and not lost:
+                lost.append(operations)
+                raise MetadataUnavailableError("the request was lost")
+            return await target.multi(operations)
+
+    await copy(place(source), place(Losing()))
+    assert lost and (await target.get("/ledgers/INSTANCEID")).value == (await source.get("/ledgers/INSTANCEID")).value

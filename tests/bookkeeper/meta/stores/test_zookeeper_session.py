@@ -119,6 +119,26 @@ async def test_a_write_that_waited_into_another_session_is_not_sent(zookeeper_se
     assert await store.exists("/e") is None
 
 
+@pytest.mark.rule("Z1")
+async def test_a_write_that_waited_for_the_check_of_a_session_is_not_sent_in_another_one(
+    zookeeper_service: ZooKeeperService,
+) -> None:
+    store, checked = await zookeeper_service.connect(), asyncio.Event()
+
+    async def check() -> None:
+        await checked.wait()
+
+    store._session._verifying = asyncio.create_task(check())
+    waiting = asyncio.create_task(store.create("/e", ephemeral=True))
+    for _ in range(10):  # the turns that a write takes to get there
+        await asyncio.sleep(0)
+    store._session.session_id += 1
+    checked.set()
+    with pytest.raises(SessionExpiredError):
+        await waiting
+    assert await store.exists("/e") is None
+
+
 @pytest.mark.rule("Z13")
 async def test_a_client_that_was_refused_is_not_asked_again(zookeeper_service: ZooKeeperService) -> None:
     store = await zookeeper_service.connect()
