@@ -1,4 +1,4 @@
-"""The compiled codec under AddressSanitizer and UndefinedBehaviorSanitizer, fed hostile frames."""
+"""The compiled codecs under AddressSanitizer and UndefinedBehaviorSanitizer, fed hostile bytes."""
 
 from __future__ import annotations
 
@@ -27,12 +27,15 @@ def sanitizer(name: str) -> str | None:
     return path if Path(path).is_absolute() and Path(path).exists() else None
 
 
-def build(directory: Path) -> Path:
-    """The codec, translated by Cython and compiled with both sanitizers."""
+def build(directory: Path, *modules: Path) -> Path:
+    """Modules, translated by Cython and compiled with both sanitizers."""
     pytest.importorskip("Cython", reason="Cython is not installed")
-    for part in PARTS:
-        source, extension = directory / f"{part}.c", directory / f"{part}.so"
-        translate = [sys.executable, "-m", "cython", "-3", str(SOURCES / f"{part}.py"), "-o", str(source)]
+    if sanitizer("libasan.so") is None or sanitizer("libubsan.so") is None:
+        pytest.skip("gcc with libasan and libubsan is not installed")
+    directory.mkdir(exist_ok=True)
+    for module in modules:
+        source, extension = directory / f"{module.stem}.c", directory / f"{module.stem}.so"
+        translate = [sys.executable, "-m", "cython", "-3", str(module), "-o", str(source)]
         subprocess.run(translate, check=True, cwd=ROOT, capture_output=True)
         include = ["-I", sysconfig.get_paths()["include"], "-I", str(SOURCES)]
         compile_ = ["gcc", *FLAGS, "-fPIC", "-shared", *include, str(source), "-o", str(extension)]
@@ -42,10 +45,20 @@ def build(directory: Path) -> Path:
 
 @pytest.mark.timeout(300)
 def test_hostile_frames_stay_in_bounds(tmp_path: Path) -> None:
+    build(tmp_path, *(SOURCES / f"{part}.py" for part in PARTS))
+    run("hostile_frames.py", tmp_path, 300)
+
+
+@pytest.mark.timeout(300)
+def test_hostile_edits_and_entries_stay_in_bounds(tmp_path: Path) -> None:
+    build(tmp_path / "edits", ROOT / "journal_manager" / "codec" / "native.py")
+    build(tmp_path / "lone", ROOT / "segments" / "codec" / "native.py")
+    run("hostile_readers.py", tmp_path, 10)
+
+
+def run(script: str, extensions: Path, rounds: int) -> None:
+    """Run a script with the extensions, which says so if nothing was wrong."""
     asan, ubsan = sanitizer("libasan.so"), sanitizer("libubsan.so")
-    if asan is None or ubsan is None:
-        pytest.skip("gcc with libasan and libubsan is not installed")
-    extensions = build(tmp_path)
     environment = os.environ | {
         "LD_PRELOAD": f"{asan} {ubsan}",
         "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0",
@@ -54,7 +67,7 @@ def test_hostile_frames_stay_in_bounds(tmp_path: Path) -> None:
         "PYTHONPATH": str(ROOT),
         "BK_CODEC": "pure",
     }
-    command = [sys.executable, str(Path(__file__).with_name("hostile_frames.py")), str(extensions), "300"]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr[-4000:]
-    assert "nothing read or written out of bounds" in run.stdout
+    command = [sys.executable, str(Path(__file__).with_name(script)), str(extensions), str(rounds)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert "nothing read or written out of bounds" in done.stdout

@@ -40,7 +40,7 @@ BUSY = AddOp(
 """Every list of it has elements, and every string something that is not ASCII."""
 
 
-def _fields(opcode: int, layout: int) -> list[Field]:
+def fields_of(opcode: int, layout: int) -> list[Field]:
     return [_field(field.kind) if layout <= field.since else Field(Shape.ABSENT) for field in _BY_CODE[opcode].fields]
 
 
@@ -48,11 +48,15 @@ def _field(kind: FieldKind) -> Field:
     return Field(kind.shape, kind.read, kind.inside)
 
 
+def kind_of(opcode: int) -> type:
+    return _BY_CODE[opcode].kind
+
+
 def _types(value: Any) -> Any:
     return [type(value), *map(_types, value)] if isinstance(value, tuple) else type(value)
 
 
-def _outcome(read: Callable[..., Any], *arguments: Any) -> Any:
+def outcome(read: Callable[..., Any], *arguments: Any) -> Any:
     """The value with the types of all that is in it; None: refused."""
     try:
         value = read(*arguments)
@@ -66,9 +70,9 @@ def _outcome(read: Callable[..., Any], *arguments: Any) -> Any:
 def test_every_op_reads_the_same_both_ways(codec: Any, layout: int) -> None:
     for _, op in [*decoded(vector("every_op.bin")), (0, BUSY)]:
         opcode, body = encode_hdfs_op(op, layout)
-        decode = codec.body_decoder(_BY_CODE[opcode].kind, _fields(opcode, layout))
+        decode = codec.body_decoder(kind_of(opcode), fields_of(opcode, layout))
         for _ in range(2):  # the second time its permissions are known
-            assert _outcome(decode, body) == _outcome(_decode_by_fields, opcode, body, layout)
+            assert outcome(decode, body) == outcome(_decode_by_fields, opcode, body, layout)
             assert type(decode(body)) is type(op)
     assert decode_hdfs_op(*encode_hdfs_op(BUSY)) == BUSY
 
@@ -77,14 +81,14 @@ def test_every_op_reads_the_same_both_ways(codec: Any, layout: int) -> None:
 def test_damage_is_refused_where_reading_field_after_field_refuses_it(codec: Any) -> None:
     for _, op in [*decoded(vector("every_op.bin")), (0, BUSY)]:
         opcode, body = encode_hdfs_op(op)
-        decode = codec.body_decoder(_BY_CODE[opcode].kind, _fields(opcode, NEWEST_LAYOUT))
+        decode = codec.body_decoder(kind_of(opcode), fields_of(opcode, NEWEST_LAYOUT))
         damaged = [body[:cut] for cut in range(len(body))] + [body + b"\0"]
         damaged += [
             body[:at] + bytes([body[at] ^ bit]) + body[at + 1 :] for at in range(len(body)) for bit in (1, 0x80)
         ]
         damaged += [body[:at] + b"\x80\0\0\0" + body[at + 4 :] for at in range(len(body) - 3)]
         for each in damaged:
-            assert _outcome(decode, each) == _outcome(_decode_by_fields, opcode, each, NEWEST_LAYOUT)
+            assert outcome(decode, each) == outcome(_decode_by_fields, opcode, each, NEWEST_LAYOUT)
 
 
 def test_damage_is_told_with_a_sentence() -> None:
@@ -139,7 +143,7 @@ def test_any_body_reads_as_its_fields_one_by_one(
         return tuple(values)
 
     decode = codec.body_decoder(tuple, [_field(kind) for kind, _ in row])
-    assert _outcome(decode, body) == _outcome(one_by_one)
+    assert outcome(decode, body) == outcome(one_by_one)
 
 
 @pytest.mark.parametrize("codec", CODECS)

@@ -146,10 +146,10 @@ def test_both_codecs_do_the_same(payloads: list[bytes], at: int, seq_no: int, a:
     assert native is not None
     assert native.count_lone(payloads, at, seq_no) == pure.count_lone(payloads, at, seq_no)
     for ours, theirs in zip(calls(native), calls(pure), strict=True):
-        assert _outcome(ours, payloads, a, b) == _outcome(theirs, payloads, a, b)
+        assert told(ours, payloads, a, b) == told(theirs, payloads, a, b)
 
 
-def _outcome(call: Callable[[list[Any], int, int], Any], payloads: list[bytes], a: int, b: int) -> Any:
+def told(call: Callable[[list[Any], int, int], Any], payloads: list[bytes], a: int, b: int) -> Any:
     try:
         return call(payloads, a, b)
     except ValueError as error:
