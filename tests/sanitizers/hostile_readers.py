@@ -57,10 +57,11 @@ def same(ours: Any, theirs: Any, what: object) -> None:
 
 def check_edits(native: ModuleType, rng: random.Random) -> None:
     frames = b"".join(encode_op(n % 100, n + 1, bytes(rng.randrange(40))) for n in range(4))
-    for _ in range(20):
-        data = damaged(frames, rng)
-        txid, most = rng.choice((0, 1, 2, 2**63 - 1)), rng.choice((12, 20, 2**32))
-        asked = (Op, data, rng.randint(-2, 30), rng.randint(0, len(data) + 9), txid, most, rng.randint(0, 5))
+    lengths = [frames[:1] + length + frames[5:] for length in (*_LENGTHS, len(frames).to_bytes(4, "big"))]
+    for data in (*lengths, *(damaged(frames, rng) for _ in range(60))):
+        at, end = rng.choice((0, 0, 0, rng.randint(-2, 30))), rng.choice((len(data), rng.randint(0, len(data) + 9)))
+        txid, most = rng.choice((1, 1, 1, 0, 2, 2**63 - 1)), rng.choice((20, 1000, 2**32))
+        asked = (Op, data, at, end, txid, most, rng.randint(0, 5))
         same(native.read_frames(*asked), pure_edits.read_frames(*asked), asked)
     for _, op in [*decoded(vector("every_op.bin")), (0, BUSY)]:
         opcode, body = encode_hdfs_op(op)
