@@ -53,7 +53,7 @@ class Cursor(CursorFront):
         self._reading = reading
         self._client = reading.source.client
         self._node = CursorNode(self._client.metadata_store, node.stream_id, node.name, name)
-        self._by, self._may_change = by, may_move
+        self._by, self._may_move = by, may_move
         self._owner: CursorOwner | None = None
         self._resetting = False
         self._places: dict[tuple[int, int], tuple[int, int]] = {}
@@ -146,8 +146,8 @@ class Cursor(CursorFront):
         owner = await CursorOwner.resume(
             self._node, epoch, nonce, self._now_ms, ranges_max=self._ranges_max, save_every_s=self._save_every_s
         )
-        if self._may_change is not None:
-            self._may_change(owner.state.by)
+        if self._may_move is not None:
+            self._may_move(owner.state.by)
         self._owner = owner
         return self
 
@@ -186,7 +186,7 @@ class Cursor(CursorFront):
             )
 
     async def _claim(self, check: Callable[[CursorState], None] | None = None) -> CursorOwner:
-        may_move = self._may_change
+        may_move = self._may_move
 
         def checked(state: CursorState) -> None:
             if may_move is not None:
@@ -313,7 +313,7 @@ class Cursor(CursorFront):
         StreamMetadataError."""
         await self.abandon()
         try:
-            gone = await self._node.delete(self._may_change)
+            gone = await self._node.delete(self._may_move)
         except BookKeeperError as error:
             raise stream_error(error, f"deleting cursor {self.name} of stream {self._stream}", self._stream) from error
         if not gone and not missing_ok:
@@ -329,8 +329,8 @@ class Cursor(CursorFront):
         except StreamCorruptError:
             if mark is None or not force:
                 raise
-            if self._may_change is not None:
-                self._may_change(None)
+            if self._may_move is not None:
+                self._may_move(None)
             try:
                 await self._node.overwrite(CursorState.create(mark, self._now_ms(), self._nonce(), self._by))
             except MetadataConflictError as error:

@@ -6,6 +6,12 @@ import json
 from itertools import chain
 from pathlib import Path
 
+import pytest
+
+from bookkeeper.access import Resource
+from bookkeeper.client.operators import Operator
+from bookkeeper.http_api.ledger_calls import ENTRIES_EACH, LedgerCalls
+from bookkeeper.http_api.request import ApiRequest, JsonStream, RefusedRequestError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerMetadata, LedgerState
 from bookkeeper.ledger.quorum import QuorumSpec
@@ -91,3 +97,26 @@ def test_a_ledger_that_is_open_is_closed_before_it_is_deleted_and_can_come_back(
             assert (await served.ask("DELETE", f"/api/v1/ledger/delete?ledger_id={number}")).status == 500
 
     story(tmp_path, work, auditor=False)
+
+
+@pytest.mark.rule("X15a")
+def test_entries_end_when_the_right_to_read_them_is_gone(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def require_read(name: str, on: Resource) -> None:
+        asked.append(name)
+        if len(asked) == 3:  # when it begins, and with entries 0 and 100
+            raise RefusedRequestError("taken away", 403)
+
+    async def work(served: Served) -> None:
+        async with await served.bk.create_ledger(ensemble=1, write_quorum=1, ack_quorum=1) as ledger:
+            await ledger.append_many([b"entry"] * (ENTRIES_EACH + 50))
+        calls = LedgerCalls(Operator(served.bk), require_read)
+        stream = await calls.read(ApiRequest("GET", "/api/v1/ledger/read", {"ledger_id": str(ledger.id)}, caller="a"))
+        assert isinstance(stream, JsonStream)
+        with pytest.raises(RefusedRequestError, match="taken away"):
+            async for _ in stream.chunks():
+                pass
+
+    story(tmp_path, work, auditor=False)
+    assert asked == ["a"] * 3
