@@ -96,7 +96,10 @@ def test_a_streams_page_has_cursors_with_lag_producers_holds_and_the_reasons_of_
         await stream.hold("audit", note="until the audit is done")
         await producer.append(b"4")
         before = await nodes_of(client, stream_path(client.metadata_store, stream.id))
+        opened = (await stream.segments())[-1].ledger_id
+        ledger = await client.metadata(opened)
         page = await PANEL.detail(context_of(client), "orders")
+        assert await client.metadata(opened) == ledger and not ledger.is_closed
         assert page is not None
         assert await nodes_of(client, stream_path(client.metadata_store, stream.id)) == before
         await producer.append(b"5")  # nobody was fenced
@@ -120,9 +123,11 @@ def test_a_streams_page_has_cursors_with_lag_producers_holds_and_the_reasons_of_
 def test_segments_that_may_go_are_shown_newest_first() -> None:
     async def story(client: BookKeeper) -> None:
         config = StreamConfig(retention=replace(StreamConfig().retention, max_records=7))
-        await make_stream(client, config=config, segments=3)
+        head = await make_stream(client, config=config, segments=3)
+        before = await nodes_of(client, stream_path(client.metadata_store, head.stream_id))
         page = await PANEL.detail(context_of(client), "orders")
         assert page is not None
+        assert await nodes_of(client, stream_path(client.metadata_store, head.stream_id)) == before, "no node is made"
         rows = rows_of(page, "Segments")
         assert [row["segment"] for row in rows] == [3, 2, 1]
         assert [getattr(row["retention"], "text") for row in rows] == ["stays", "stays", "may go"]  # noqa: B009
@@ -178,7 +183,7 @@ def test_bookies_that_do_not_answer_leave_the_end_open_within_a_bounded_time() -
             clock = client.services.seams.clock
             began = clock.monotonic()
             page = await PANEL.detail(context_of(client), "orders")
-            assert clock.monotonic() - began < 2 * console_panel.END_S
+            assert clock.monotonic() - began < console_panel.END_S + 1
             assert page is not None and page.tone is Tone.WARN
             assert facts_of(page)["records ever"] == "at least 6"
             assert head.name == "orders"

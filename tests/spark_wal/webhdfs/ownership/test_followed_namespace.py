@@ -31,7 +31,7 @@ def test_it_has_what_is_durable_reads_only_what_is_new_and_fences_nobody() -> No
                 assert tree is not None and tree.sequence == owner.durable_txid
                 assert dump(tree) == dump(owner.namespace)
             late = FollowedNamespace(client, "n")
-            for number in range(60):
+            for number in range(130):  # so many that what it has seen last is purged
                 await put(owner, f"/d/{number}", b"more")
                 await asyncio.sleep(0.1)
             for each in (follower, late):
