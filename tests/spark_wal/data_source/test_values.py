@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spark_wal.data_source.options import DataSourceOptionError
@@ -48,6 +48,7 @@ PIECES = [
 ]
 
 
+@example([b'{"a":1}{"a":2}', b" ", b'{"a":3}'])  # as many rows as values, and not one of each
 @given(st.lists(st.lists(st.sampled_from(PIECES), max_size=3).map(b"".join), min_size=1, max_size=4))
 def test_a_value_is_never_completed_by_its_neighbour(values: list[bytes]) -> None:
     """What is wrong alone is wrong beside others; and what is right alone is the same row there."""
