@@ -24,7 +24,7 @@ from bookkeeper.testing.certificates import Authority, Certificate
 from segments.errors import StreamAccessError, StreamUnavailableError
 from segments.gateway.guard.port_security import certificate_of, check_files, token_of, units_of
 from segments.protocol.methods import METHODS
-from segments.remote import GatewayCredentials, connect, gateway_channels
+from segments.remote import GatewayCredentials, append_pipe, connect, gateway_channels
 from tests.segments.gateway.clusters import CONFIG, served
 
 
@@ -106,6 +106,7 @@ async def test_no_call_of_any_service_is_answered_for_a_stream_of_others(tmp_pat
 async def test_a_streaming_append_ends_when_its_token_is_taken_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(append_pipe, "STALLED_S", 30 * stretch())  # a gateway that is slow is no gateway that is away
     monkeypatch.setattr(long_requests, "LOOK_S", 0.01)
     path, token = token_file(tmp_path)
     async with (
