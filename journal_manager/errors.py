@@ -34,7 +34,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from bookkeeper.outcome import Outcome, check_raising
 
 if TYPE_CHECKING:
-    from journal_manager.edits import FencingToken, TxId
+    from journal_manager.edits.fencing_token import FencingToken
+    from journal_manager.edits.txid import TxId
 
 
 class JournalError(Exception):

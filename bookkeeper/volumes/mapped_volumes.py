@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from bookkeeper.errors import NoSuchLedgerError
+from bookkeeper.errors import IllegalOperationError, NoSuchLedgerError
 from bookkeeper.ids import LedgerId
 from bookkeeper.seams import Disk, Worker
 from bookkeeper.storage.base.disk_state import DiskState
@@ -101,10 +101,6 @@ class MappedVolumes(Volumes):
     def on_loss(self, callback: Callable[[str, str, int], None]) -> None:
         self.members.on_loss = callback
 
-    @property
-    def changeable(self) -> MappedVolumes:
-        return self
-
     def begin_move(self, ledger_id: LedgerId, target: Volume) -> LedgerMove:
         """From now on adds to a ledger go to another volume, too; :attr:`moves` goes on with it.
 
@@ -114,3 +110,17 @@ class MappedVolumes(Volumes):
         if (source := self.volume_with(ledger_id)) is None:
             raise NoSuchLedgerError(f"ledger {ledger_id} is not here")
         return self.moves.begin(ledger_id, source, target)
+
+
+def changeable(volumes: Volumes) -> MappedVolumes:
+    """The same, where volumes can be added and let go.
+
+    Raises:
+        IllegalOperationError: there is one, without a map.
+    """
+    if isinstance(volumes, MappedVolumes):
+        return volumes
+    raise IllegalOperationError(
+        "this bookie has one ledger directory; to add others, stop it, and start it with ledger_dirs "
+        "(bk bookie --ledger-dir, once for each), the present one among them"
+    )

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
-from bookkeeper.errors import IllegalOperationError
 from bookkeeper.ids import IdRanges, LedgerId
 from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.base.results import EngineState, EngineStats, OpenReport
@@ -26,9 +24,6 @@ from bookkeeper.volumes.disks.volume_list import ONLY, VolumeList
 from bookkeeper.volumes.map.ledger_map import Placements
 from bookkeeper.volumes.map.placement_log import PlacementLog
 from bookkeeper.volumes.members.volume_housekeeping import VolumeCompactors, VolumeScrubbers
-
-if TYPE_CHECKING:
-    from bookkeeper.volumes.mapped_volumes import MappedVolumes
 
 
 class Volumes(ABC):
@@ -98,12 +93,6 @@ class Volumes(ABC):
         leaves: the bookie fails with it."""
 
     @property
-    @abstractmethod
-    def changeable(self) -> MappedVolumes:
-        """The same, where volumes can be added and let go. Raises: IllegalOperationError: there is one, without a
-        map."""
-
-    @property
     def positions(self) -> dict[int, tuple[int, int]]:
         """For each volume that serves :attr:`Engine.durable_position`."""
         return {each.number: each.engine.durable_position for each in self.serving}
@@ -170,10 +159,3 @@ class OneVolume(Volumes):
 
     def on_loss(self, callback: Callable[[str, str, int], None]) -> None:
         pass
-
-    @property
-    def changeable(self) -> MappedVolumes:
-        raise IllegalOperationError(
-            "this bookie has one ledger directory; to add others, stop it, and start it with ledger_dirs "
-            "(bk bookie --ledger-dir, once for each), the present one among them"
-        )

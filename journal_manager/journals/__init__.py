@@ -2,6 +2,7 @@
 
 backend        the contract of a journal, which keeps an edit log's segments
 capabilities   what some backends can do besides
+journal_uri    an address, taken apart (pure)
 registry       finds the backend of an address, by entry points
 open_journal   opens a journal by its address
 election       who of several replicas may be its active writer
@@ -35,8 +36,9 @@ from journal_manager.journals.capabilities import (
 )
 from journal_manager.journals.chain import Chain, described, ensure_joins, ensure_not_discarded, purgeable
 from journal_manager.journals.election import ElectableBackend, Election, LockElection, TryLock, open_election
+from journal_manager.journals.journal_uri import JournalURI, parse_uri
 from journal_manager.journals.open_journal import format_journal, has_data, open_reader, open_snapshots, open_writer
-from journal_manager.journals.registry import JournalURI, backend_for, installed_backends, parse_options, parse_uri
+from journal_manager.journals.registry import backend_for, installed_backends, parse_options
 from journal_manager.journals.set_rules import Member, MemberState, MemberStatus, SetRules
 
 __all__ = [

@@ -48,7 +48,7 @@ from journal_manager.edits.txid import TxId
 from journal_manager.errors import NamespaceMismatchError
 
 if TYPE_CHECKING:
-    from journal_manager.journals.registry import JournalURI
+    from journal_manager.journals.journal_uri import JournalURI
     from journal_manager.snapshots.snapshots import Chunks, SnapshotInfo, SnapshotStore
 
 

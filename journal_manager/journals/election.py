@@ -16,7 +16,8 @@ from typing import Final, Protocol, runtime_checkable
 
 from journal_manager.errors import ElectionLostError, JournalConfigError
 from journal_manager.journals.backend import Backend, Options
-from journal_manager.journals.registry import JournalURI, backend_for, parse_uri
+from journal_manager.journals.journal_uri import JournalURI, parse_uri
+from journal_manager.journals.registry import backend_for
 
 LOOK_S: Final = 0.1
 """Seconds between two attempts to take a lock that another replica holds."""

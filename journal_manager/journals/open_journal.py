@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from journal_manager.journals.backend import JournalReader, JournalWriter, NamespaceInfo
-from journal_manager.journals.registry import backend_for, parse_uri
+from journal_manager.journals.journal_uri import parse_uri
+from journal_manager.journals.registry import backend_for
 from journal_manager.snapshots.snapshots import SnapshotStore
 
 

@@ -13,7 +13,6 @@ from sys import intern
 from typing import Final
 
 from bookkeeper.codec import crc32c
-from segments.chain.chain_rules import checked
 from segments.chain.segment_codec import ROW, pack_segment, read_back, stored, unpack_segment
 from segments.chain.segment_page import SegmentPage
 from segments.chain.stream_chain import RemovedLedger, StreamChain
@@ -129,26 +128,24 @@ def _read(body: memoryview) -> StreamChain:
     if end != len(body):
         raise ValueError(f"it has {len(body)} bytes, and {end} are announced")
     stream_id, nonce, owner, location = texts
-    return checked(
-        StreamChain(
-            stream_id=stream_id,
-            epoch=epoch,
-            nonce=nonce,
-            owner=owner,
-            location=location,
-            recent=tuple(map(unpack_segment, ROW.iter_unpack(body[at:middle]))),
-            start=Position(*start),
-            start_seq_no=read_back(start_seq),
-            next_number=next_number,
-            next_ledger=read_back(next_ledger),
-            removing=tuple(RemovedLedger(*each) for each in _REMOVED.iter_unpack(body[middle:end])),
-            sealed=bool(flags & _SEALED),
-            records=records,
-            last_txid=read_back(txid),
-            pages=pages,
-            password=password,
-        )
-    )
+    return StreamChain(
+        stream_id=stream_id,
+        epoch=epoch,
+        nonce=nonce,
+        owner=owner,
+        location=location,
+        recent=tuple(map(unpack_segment, ROW.iter_unpack(body[at:middle]))),
+        start=Position(*start),
+        start_seq_no=read_back(start_seq),
+        next_number=next_number,
+        next_ledger=read_back(next_ledger),
+        removing=tuple(RemovedLedger(*each) for each in _REMOVED.iter_unpack(body[middle:end])),
+        sealed=bool(flags & _SEALED),
+        records=records,
+        last_txid=read_back(txid),
+        pages=pages,
+        password=password,
+    ).checked()
 
 
 def _pack_page(page: SegmentPage) -> bytes:

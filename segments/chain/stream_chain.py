@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
 from typing import Final, NamedTuple
 
-from segments.chain.chain_rules import checked
+from segments.chain.chain_rules import check_pages, check_segments
 from segments.chain.segment_page import PAGE_SEGMENTS, SegmentList, SegmentPage
 from segments.chain.stream_segment import SegmentContents, StreamSegment
 from segments.errors import ChainStepError, StreamSealedError
@@ -294,7 +294,7 @@ class StreamChain:
             _ensure_unused(ledger_id, self.recent_ledgers)
             before = self
         segment = StreamSegment(self.next_number, ledger_id, self.records, created_ms, self.epoch)
-        return replace(before, recent=(*self.recent, segment), next_number=self.next_number + 1)._checked()
+        return replace(before, recent=(*self.recent, segment), next_number=self.next_number + 1)._newest_checked()
 
     def complete(self, number: int, contents: SegmentContents, completed_ms: int) -> StreamChain:
         """Fix the end of the open segment. The same end again is no change.
@@ -312,7 +312,7 @@ class StreamChain:
             recent=(*self.recent[:-1], done),
             records=self.records + contents.records,
             last_txid=max(txids, default=None),
-        )._checked()
+        )._newest_checked()
 
     def publish(self, ledgers: Sequence[tuple[int, SegmentContents]], now_ms: int) -> StreamChain:
         """Append closed ledgers as completed segments: each with its id, and what it holds.
@@ -344,7 +344,7 @@ class StreamChain:
             records=records,
             last_txid=max(txids, default=None),
         )
-        return checked(published, since=max(0, len(self.recent) - 1))
+        return published.checked(since=max(0, len(self.recent) - 1))
 
     def tell(self, ledger_id: int, contents: SegmentContents, now_ms: int) -> StreamChain:
         """Append a completed segment without records, which tells of the stream's producers. Done before: no change.
@@ -357,7 +357,7 @@ class StreamChain:
         if (opened := self.open_segment) is not None:
             raise ChainStepError(f"segment {opened} is open: its writer tells of producers")
         segment = StreamSegment(self.next_number, ledger_id, self.records, now_ms, self.epoch, now_ms, contents)
-        return replace(self, recent=(*self.recent, segment), next_number=self.next_number + 1)._checked()
+        return replace(self, recent=(*self.recent, segment), next_number=self.next_number + 1)._newest_checked()
 
     def drop_empty(self, number: int) -> StreamChain:
         """Take out the open segment, which holds no record; its ledger is to be deleted. Its number stays used.
@@ -369,7 +369,7 @@ class StreamChain:
         if opened is None or opened.number != number:
             raise ChainStepError(f"segment {number} is not open")
         gone = RemovedLedger(number, opened.ledger_id)
-        return replace(self, recent=self.recent[:-1], removing=(*self.removing, gone))._checked()
+        return replace(self, recent=self.recent[:-1], removing=(*self.removing, gone))._newest_checked()
 
     def truncate(self, before: Position, seq_no: int | None = None) -> StreamChain:
         """Let readers begin at ``before``. A position that is not later is no change.
@@ -479,9 +479,19 @@ class StreamChain:
         if self.sealed:
             raise StreamSealedError("the stream is sealed: nothing can be appended to it any more")
 
-    def _checked(self) -> StreamChain:
-        """Check the rules of the last two segments; older ones were checked when they were the last."""
-        return checked(self, since=max(0, len(self.recent) - 2))
+    def checked(self, since: int = 0) -> StreamChain:
+        """Check the rules of the recent segments from index ``since`` on; from 0 on, of the pages as well.
+
+        Raises: StreamInvariantError, which names the rule.
+        """
+        if self.pages and not since:
+            check_pages(self.pages, self.recent)
+        check_segments(self.recent[since:], self.next_number, self.records)
+        return self
+
+    def _newest_checked(self) -> StreamChain:
+        """Older segments than the last two were checked when they were the last."""
+        return self.checked(since=max(0, len(self.recent) - 2))
 
 
 def _ensure_unused(ledger_id: int, used: Collection[int]) -> None:

@@ -18,6 +18,7 @@ from bookkeeper.storage.engine import Engine
 from bookkeeper.volumes import Volume, Volumes
 from bookkeeper.volumes.after_all import until_done
 from bookkeeper.volumes.disks.volume_list import VolumeEntry, VolumeState, share_of
+from bookkeeper.volumes.mapped_volumes import changeable
 from bookkeeper.volumes.start.volume_directories import refuse_filled
 from bookkeeper.volumes.volume_drain import VolumeDrain
 
@@ -87,7 +88,7 @@ class LedgerDirectories:
             OSError, StorageError: its disk cannot be used.
             MetadataError: the store does not answer; nothing was changed that matters.
         """
-        volumes = self._volumes.changeable
+        volumes = changeable(self._volumes)
         async with self._changing:
             listed = volumes.volume_list
             known = listed.at(ledger_dir)
@@ -123,7 +124,7 @@ class LedgerDirectories:
         Raises:
             IllegalOperationError: it is not in use, or the last one.
         """
-        volumes, entry = self._volumes.changeable, self._serving(ledger_dir)
+        volumes, entry = changeable(self._volumes), self._serving(ledger_dir)
         self._refuse_last(entry)
         if entry.state is not VolumeState.DRAINING:
             await until_done(lambda done: volumes.members.set_state(entry.number, VolumeState.DRAINING, done))
@@ -147,7 +148,7 @@ class LedgerDirectories:
         entry = self._serving(ledger_dir)
         self._refuse_last(entry)
         count = self._volumes.ledger_count(entry.number)
-        self._volumes.changeable.members.lose(entry.number, "an operator has given it up")
+        changeable(self._volumes).members.lose(entry.number, "an operator has given it up")
         return count
 
     # -- background ---------------------------------------------------------------------------------------
@@ -179,7 +180,7 @@ class LedgerDirectories:
             )
 
     def _drain_of(self, number: int) -> VolumeDrain:
-        return VolumeDrain(self._volumes.changeable, number, self._config.storage.compaction_bytes_per_s)
+        return VolumeDrain(changeable(self._volumes), number, self._config.storage.compaction_bytes_per_s)
 
     def _on_loss(self, ledger_dir: str, reason: str, ledgers: int) -> None:
         log.error(
@@ -194,14 +195,14 @@ class LedgerDirectories:
     # -- which directory ----------------------------------------------------------------------------------
 
     def _serving(self, ledger_dir: str) -> VolumeEntry:
-        entry = self._volumes.changeable.volume_list.at(ledger_dir)
+        entry = changeable(self._volumes).volume_list.at(ledger_dir)
         if entry is None or not entry.state.serves:
             state = f"{entry.state.value} already" if entry is not None else "no ledger directory of this bookie"
             raise IllegalOperationError(f"{ledger_dir} is {state}")
         return entry
 
     def _refuse_last(self, entry: VolumeEntry) -> None:
-        if self._volumes.changeable.members.is_last(entry.number):
+        if changeable(self._volumes).members.is_last(entry.number):
             raise IllegalOperationError(
                 f"{entry.ledger_dir} is the last ledger directory that takes new ledgers: add another one first"
             )

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from segments.chain.chain_rules import checked
 from segments.errors import StreamInvariantError
 from tests.segments.chain.pages import folded, long_chain
 
@@ -12,10 +11,10 @@ from tests.segments.chain.pages import folded, long_chain
 @pytest.mark.rule("C7")
 def test_only_what_changed_is_checked_after_a_step() -> None:
     chain = folded(long_chain(6), 2, 2)
-    assert checked(chain) is chain and checked(chain, since=1) is chain
+    assert chain.checked() is chain and chain.checked(since=1) is chain
     broken = replace(chain, pages=(replace(chain.pages[0], records=0), chain.pages[1]))
-    assert checked(broken, since=1) is broken
+    assert broken.checked(since=1) is broken
     with pytest.raises(StreamInvariantError, match="does not begin where page"):
-        checked(broken)
+        broken.checked()
     with pytest.raises(StreamInvariantError, match="counts 19 records"):
-        checked(replace(chain, records=19), since=1)
+        replace(chain, records=19).checked(since=1)

@@ -10,7 +10,6 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from segments.chain import FOLD_AT, PAGE_SEGMENTS, SegmentContents, SegmentPage, StreamChain, decode_chain, encode_chain
 from segments.chain import stream_chain as module
-from segments.chain.chain_rules import checked
 from segments.errors import ChainStepError, StreamInvariantError, StreamSealedError
 from segments.position import EARLIEST, Position
 from tests.examples_of import examples
@@ -213,13 +212,13 @@ def test_old_segments_move_to_a_page_when_the_record_lists_many() -> None:
     assert page is not None and (page.first, page.last, page.epoch) == (1, PAGE_SEGMENTS, 1)
     chain = long_chain(FOLD_AT).fold(page)
     assert len(chain.recent) == FOLD_AT - PAGE_SEGMENTS and chain.next_page() is None
-    assert checked(chain).pages[0].value is None  # an owner keeps no page
+    assert chain.checked().pages[0].value is None  # an owner keeps no page
 
 
 @pytest.mark.rule("C7")
 def test_a_stream_with_pages_is_the_same_stream() -> None:
     plain = long_chain(10).start_segment(50, 1)
-    chain = checked(folded(plain, 3, 2))
+    chain = folded(plain, 3, 2).checked()
     assert tuple(chain.segments) == plain.segments and len(chain.recent) == 5
     for told in ("count", "listed_records", "listed_bytes", "first_number", "first_seq_no", "first_position",
                  "last_position", "ledgers", "open_segment"):  # fmt: skip
@@ -270,7 +269,7 @@ def test_segments_of_pages_are_removed_one_by_one() -> None:
     plain = long_chain(10).truncate(Position(9, 0, 0))
     for last in range(1, 9):
         kept, expected = folded(long_chain(10), 3, 2).truncate(Position(9, 0, 0)).remove(last), plain.remove(last)
-        assert tuple(checked(kept).segments) == tuple(expected.segments) and kept.removing == expected.removing
+        assert tuple(kept.checked().segments) == tuple(expected.segments) and kept.removing == expected.removing
         assert (kept.listed_records, kept.listed_bytes) == (expected.listed_records, expected.listed_bytes)
         assert (kept.first_seq_no, kept.first_position) == (expected.first_seq_no, expected.first_position)
         with pytest.raises(ChainStepError):
@@ -304,10 +303,10 @@ def test_pages_that_break_a_rule_are_noticed(damage: Callable[[StreamChain], Str
     chain = folded(long_chain(10), 3, 2)
     broken = damage(chain)
     if broken.pages == chain.pages[1:]:
-        assert checked(broken) == broken  # as if the first page's segments had been removed
+        assert broken.checked() == broken  # as if the first page's segments had been removed
         return
     with pytest.raises(StreamInvariantError):
-        checked(broken)
+        broken.checked()
 
 
 def test_a_sealed_stream_takes_nothing() -> None:
@@ -344,7 +343,7 @@ def test_segments_are_found_by_number() -> None:
 def test_a_chain_that_breaks_a_rule_is_noticed(damage: Callable[..., tuple[object, ...]]) -> None:
     chain = chain_of(3, 3, 3, opened=True)
     with pytest.raises(StreamInvariantError):
-        checked(replace(chain, recent=damage(chain.segments)))  # type: ignore[arg-type]
+        replace(chain, recent=damage(chain.segments)).checked()  # type: ignore[arg-type]
 
 
 class Lives(RuleBasedStateMachine):
@@ -411,7 +410,7 @@ class Lives(RuleBasedStateMachine):
 
     @invariant()
     def the_rules_hold(self) -> None:
-        checked(self.chain)
+        self.chain.checked()
         assert decode_chain(encode_chain(self.chain)) == self.chain
         assert len(set(self.chain.ledgers)) == len(self.chain.ledgers)
         assert self.chain.records == sum(self.written.values())
@@ -430,5 +429,5 @@ def test_a_step_looks_only_at_the_last_two_segments() -> None:
     first, *others = chain.segments
     odd = replace(chain, recent=(replace(first, start_seq_no=first.start_seq_no + 1), *others))
     with pytest.raises(StreamInvariantError):
-        checked(odd)
+        odd.checked()
     assert len(odd.start_segment(9_999, 0).recent) == 6

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from segments.chain import StreamChain, StreamSegment
-from segments.chain.chain_rules import checked
 from segments.errors import StreamInvariantError
 
 
@@ -27,7 +26,7 @@ class ChainWitness:
     def see(self, new: StreamChain) -> None:
         """A version was written."""
         try:
-            checked(new)
+            new.checked()
         except StreamInvariantError as error:
             self.find(str(error))
         if self.last is not None:
