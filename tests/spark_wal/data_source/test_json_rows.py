@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
+import random
+import struct
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -10,8 +13,6 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from spark_wal.data_source.json_rows import RowValueError, json_objects
 
@@ -49,8 +50,11 @@ def test_a_name_is_escaped_as_a_value_is() -> None:
     assert objects(**{'a"b\n': pa.array([1], pa.int8())}) == [b'{"a\\"b\\n":1}']
 
 
-@given(st.lists(st.none() | st.text(), max_size=6), st.booleans())
-def test_text_is_what_json_says(values: list[str | None], large: bool) -> None:
+@pytest.mark.parametrize("large", [False, True])
+def test_text_is_what_json_says(large: bool) -> None:
+    some = random.Random(7)
+    letters = [*map(chr, range(0x30)), "\\", "\x7f", "\u2028", "é", "\U0001f600", *"abcdefgh"]
+    values = [None if some.random() < 0.2 else "".join(some.choices(letters, k=some.randrange(5))) for _ in range(500)]
     found = objects(x=pa.array(values, pa.large_string() if large else pa.string()))
     assert found == [
         b"{}" if each is None else json.dumps({"x": each}, ensure_ascii=False, separators=(",", ":")).encode()
@@ -58,8 +62,11 @@ def test_text_is_what_json_says(values: list[str | None], large: bool) -> None:
     ]
 
 
-@given(st.lists(st.none() | st.floats(allow_nan=False, allow_infinity=False), max_size=6))
-def test_numbers_come_back_as_they_were(values: list[float | None]) -> None:
+def test_numbers_come_back_as_they_were() -> None:
+    some = random.Random(7)
+    bits = [struct.unpack("<d", some.randbytes(8))[0] for _ in range(500)]
+    whole = [0.0, -0.0, 1.0, -7.0, 1e15, 1e16, 1e22, -1e300, 5e-324, 1e-5, 0.1 + 0.2]
+    values = [*whole, None, *(each for each in bits if math.isfinite(each))]
     found = [json.loads(each).get("x") for each in objects(x=pa.array(values, pa.float64()))]
     assert [None if each is None else (each, type(each)) for each in found] == [
         None if each is None else (each, float) for each in values
@@ -87,11 +94,13 @@ def test_decimals_keep_all_their_digits() -> None:
         texts(pa.array([[many]], pa.list_(pa.decimal128(38, 9))))
 
 
-@given(
-    st.lists(st.none() | st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31)), max_size=6),
-    st.sampled_from([None, "UTC", "Etc/UTC"]),
-)
-def test_times_are_cut_to_the_millisecond_before(values: list[datetime | None], zone: str | None) -> None:
+@pytest.mark.parametrize("zone", [None, "UTC", "Etc/UTC"])
+def test_times_are_cut_to_the_millisecond_before(zone: str | None) -> None:
+    some, first = random.Random(7), datetime(1, 1, 1)
+    values = [first, datetime(9999, 12, 31, 23, 59, 59, 999999), datetime(1969, 12, 31, 23, 59, 59, 999999), None]
+    values += [
+        first + timedelta(days=some.randrange(3_652_000), microseconds=some.randrange(10**11)) for _ in range(200)
+    ]
     given_values = [None if each is None or zone is None else each.replace(tzinfo=UTC) for each in values]
     column = pa.array(values if zone is None else given_values, pa.timestamp("us", zone))
     assert texts(column) == [
