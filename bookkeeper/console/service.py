@@ -59,12 +59,9 @@ def _switched_off(action: str) -> str:
     return f"this console does not {ACTIONS[action]}: switch that on with --actions {action}"
 
 
-WORDS: Final = ServerWords(
-    "console",
-    "the console",
-    RefusalTexts(no_token="This console wants a token as the password and none came - bk gateway token makes one"),
-    _switched_off,
-)
+_WANTED: Final = "This console wants a token as the password and none came - bk gateway token makes one"
+
+WORDS: Final = ServerWords("console", "the console", RefusalTexts(no_token=_WANTED), _switched_off)
 
 
 class ConsoleServer:

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from bookkeeper.bookie.connections import request_log, server_connection
+from bookkeeper.client.ledgers import ledger_recovery
 from bookkeeper.errors import LedgerFencedError, RecoveryInconclusiveError
 from bookkeeper.testing.cluster import CLIENT, SimCluster
 
@@ -28,6 +29,9 @@ def _every_request_is_logged(caplog: pytest.LogCaptureFixture, monkeypatch: pyte
     monkeypatch.setattr(server_connection, "SLOW_S", 0.0)
     monkeypatch.setattr(request_log, "SLOW_S", 0.0)
     caplog.set_level(logging.INFO, logger="bookkeeper")
+    caplog.set_level(
+        logging.INFO, logger=ledger_recovery.__name__
+    )  # a verb that was run in this process makes it quiet
 
 
 def test_a_recovery_has_one_id_in_the_log_of_its_client_and_of_every_bookie(caplog: pytest.LogCaptureFixture) -> None:
