@@ -28,24 +28,20 @@ _ELSEWHERE: Final = {
     "tls": "With TLS on",
 }
 
-_HOW: Final = (
-    "`make bench-apache` starts three clusters of three bookies on one disk and one ZooKeeper: ours, Apache's "
-    "{version} with its settings as shipped, and Apache's tuned for latency (`journalFlushWhenQueueEmpty=true`, "
-    "`journalMaxGroupWaitMSec=1`). Each is measured with its own client: E3/Qw3/Qa2, CRC32C, journals synced, one "
-    "future an entry, one ledger. Runs take turns, another side begins each round; figures are medians of the rounds "
-    "(lowest–highest). Java's virtual machines get the heap and collector of the release's scripts ({heap} MB) and are "
-    "warmed up with the same load first; its client's throttle is off, and `maxPendingAddRequestsPerThread` is 0, "
-    "without which its client closes ledgers at full load. CPU an entry is that of the client and all three bookies. "
-    "The ratio is ours over the better of Apache's two, over the same protocol. Single reads are one call of the "
-    "application an entry: our client fetches neighbours that are asked for at once together, Java's sends a request "
-    "for each."
-)
+_HOW: Final = """\
+`make bench-apache` starts three clusters of three bookies on one disk and one ZooKeeper: ours, Apache's {version} with its settings as shipped, and Apache's tuned for latency (`journalFlushWhenQueueEmpty=true`, `journalMaxGroupWaitMSec=1`).
+Each is measured with its own client: E3/Qw3/Qa2, CRC32C, journals synced, one future an entry, one ledger.
+Runs take turns, another side begins each round; figures are medians of the rounds (lowest–highest).
+Java's virtual machines get the heap and collector of the release's scripts ({heap} MB) and are warmed up with the same load first.
+Its client's throttle is off, and `maxPendingAddRequestsPerThread` is 0, without which its client closes ledgers at full load.
+CPU an entry is that of the client and all three bookies.
+The ratio is ours over the better of Apache's two, over the same protocol.
+Single reads are one call of the application an entry: our client fetches neighbours that are asked for at once together, Java's sends a request for each."""  # noqa: E501
 
 
-_LEGEND: Final = (
-    "Rate (lowest–highest), p50 / p99, CPU an entry; the ratios in this order, bold where ours is better: of rates "
-    "the higher is, of times and CPU the lower. The last column: what other processes used meanwhile, in the middle."
-)
+_LEGEND: Final = """\
+Rate (lowest–highest), p50 / p99, CPU an entry; the ratios in this order, bold where ours is better: of rates the higher is, of times and CPU the lower.
+The last column: what other processes used meanwhile, in the middle."""  # noqa: E501
 
 
 def write(found: Found, records: Iterable[dict[str, Any]]) -> None:
@@ -107,15 +103,20 @@ def _noise(found: Found) -> str:
             f"{median(found.others):.2f} cores in the middle, {max(found.others):.2f} at most, more than a quarter of "
             f"a core in {busy} of {len(found.others)} runs."
         )
-    return " ".join(parts)
+    return "\n".join(parts)
 
 
 def _lost(found: Found) -> str:
     lost = [line for line in found.lines if line.won is False]
     if not lost:
         return ""
-    names = "; ".join(f"{shown(line)[0]}{_where(line)} ({line.ratio:.2f})" for line in lost)
-    return f"Rows that Apache wins: {names}."
+    rows = ["Rows that Apache wins, and by which figures (ours / Apache):", ""]
+    for title, lines in groupby(lost, key=lambda line: f"{line.title}{_where(line)}"):
+        figures = ", ".join(
+            f"{shown(line)[0].removeprefix(line.title).lstrip(':, ')} {line.ratio:.2f}" for line in lines
+        )
+        rows.append(f"* {title}: {figures}")
+    return "\n".join(rows)
 
 
 def _where(line: Line) -> str:

@@ -31,7 +31,8 @@ def test_rows_that_apache_wins_are_named() -> None:
         for side, rate in (("ours", 20_000.0), ("shipped", 60_000.0), ("tuned", 50_000.0))
     ]
     text = section(summarize(records), records, [])
-    assert "Rows that Apache wins: random reads of 1 KB, 100 in flight, v3, /s (0.33)." in text
+    assert "Rows that Apache wins, and by which figures (ours / Apache):\n\n* random reads of" in text
+    assert "\n* random reads of 1 KB, 100 in flight, v3: /s 0.33\n" in text
 
 
 def test_the_release_that_was_measured_is_named_and_older_runs_were_of_4_17_3() -> None:
@@ -50,7 +51,7 @@ def test_rows_that_apache_wins_elsewhere_say_where() -> None:
         for side, rate in (("ours", 20_000.0), ("shipped", 60_000.0), ("tuned", 50_000.0))
     ]
     text = section(summarize(records), records, [])
-    assert "Rows that Apache wins: adds of 1 KB, window 1, v3, /s, with TLS on (0.33)." in text
+    assert "* adds of 1 KB, window 1, v3, with TLS on: /s 0.33\n" in text
 
 
 def test_a_chart_is_well_formed_and_names_every_series() -> None:
