@@ -21,7 +21,7 @@ from typing import Final
 from benchmarks.layouts import LayoutRun, ended
 from benchmarks.report import Aim, Figure, Report
 from bookkeeper.ids import EntryId, LedgerId
-from bookkeeper.real import run
+from bookkeeper.real import keep_freed_memory, run
 from bookkeeper.storage.base.config import MIB
 from bookkeeper.storage.base.results import PackedEntries
 from bookkeeper.storage.engine import Engine
@@ -164,6 +164,7 @@ class _Sink:
 
 def measure(report: Report, directory: Path, megabytes: int) -> None:
     """A restart, the index, a long read."""
+    keep_freed_memory()  # as a bookie's process does
     restart, long_read = directory / "restart", directory / "long-read"
     restart.mkdir()
     _fill_and_kill(report, restart, megabytes)

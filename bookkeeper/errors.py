@@ -421,21 +421,17 @@ def require_range(
     """
     for name in names:
         value = getattr(settings, name)
-        allowed = []
-        fits = value == value  # not a number is in no range
-        if least is not None:
-            allowed.append(f"at least {least:.15g}")
-            fits = fits and value >= least
-        if above is not None:
-            allowed.append(f"more than {above:.15g}")
-            fits = fits and value > above
-        if most is not None:
-            allowed.append(f"at most {most:.15g}")
-            fits = fits and value <= most
-        if below is not None:
-            allowed.append(f"less than {below:.15g}")
-            fits = fits and value < below
-        require(fits, f"{table}{name} must be {' and '.join(allowed)}, not {value}")
+        fits = (
+            value == value  # not a number is in no range
+            and (least is None or value >= least)
+            and (above is None or value > above)
+            and (most is None or value <= most)
+            and (below is None or value < below)
+        )
+        if not fits:
+            limits = {"at least": least, "more than": above, "at most": most, "less than": below}
+            allowed = [f"{words} {limit:.15g}" for words, limit in limits.items() if limit is not None]
+            raise ConfigError(f"{table}{name} must be {' and '.join(allowed)}, not {value}")
 
 
 def require_below(settings: object, name: str, bound: str, *, or_equal: bool = False) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bookkeeper.errors import require
+from bookkeeper.errors import ConfigError, require
 from bookkeeper.ids import LedgerId
 
 LEDGER_ID_MAX: Final = (1 << 63) - 1
@@ -19,17 +19,20 @@ def ledger_number(ledger_id: object) -> LedgerId:
 
 def require_whole(name: str, value: object) -> None:
     """Check that it is a whole number. Raises ConfigError."""
-    require(is_whole(value), f"{name} must be a whole number, not {value!r}")
+    if not is_whole(value):
+        raise ConfigError(f"{name} must be a whole number, not {value!r}")
 
 
 def require_bytes(name: str, value: object) -> None:
     """Check that it is bytes; it is not shown, because it may be secret. Raises ConfigError."""
-    require(isinstance(value, bytes), f"{name} must be bytes, not {type(value).__name__}")
+    if not isinstance(value, bytes):
+        raise ConfigError(f"{name} must be bytes, not {type(value).__name__}")
 
 
 def require_bool(name: str, value: object) -> None:
     """Check that it is True or False. Raises ConfigError."""
-    require(isinstance(value, bool), f"{name} must be True or False, not {value!r}")
+    if not isinstance(value, bool):
+        raise ConfigError(f"{name} must be True or False, not {value!r}")
 
 
 def is_whole(value: object) -> bool:

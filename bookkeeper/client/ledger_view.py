@@ -108,5 +108,7 @@ class LedgerView:
         except NoSuchLedgerError:
             await self._ledgers.check_deleted(self.ledger_id)
             raise
-        self.versioned = replace(versioned, created_txn=over.created_txn)
-        return self.versioned.value
+        if versioned.created_txn != over.created_txn:
+            versioned = replace(versioned, created_txn=over.created_txn)
+        self.versioned = versioned
+        return versioned.value

@@ -37,6 +37,10 @@ class Tasks:
         else:
             _log.error("%s ended with an error", task.get_name(), exc_info=error)
 
+    def leave(self) -> None:
+        """The object that started them has ended: it is not told of errors any more, only the log is."""
+        self._on_error = None
+
     def cancel(self) -> None:
         """Ask all of them to end, without waiting."""
         self.closed = True

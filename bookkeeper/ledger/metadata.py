@@ -98,15 +98,14 @@ class LedgerMetadata:
 
     def _problem(self) -> str:
         firsts = [f.first_entry for f in self.fragments]
-        begins = ", ".join(map(str, firsts))
         if not firsts or firsts[0] != 0:
-            return f"the first fragment must begin at entry 0, but fragments begin at {begins or 'no entry'}"
-        if any(b <= a for a, b in itertools.pairwise(firsts)):
-            return f"fragments must be in ascending order, but they begin at {begins}"
+            begins = ", ".join(map(str, firsts)) or "no entry"
+            return f"the first fragment must begin at entry 0, but fragments begin at {begins}"
+        if len(firsts) > 1 and any(b <= a for a, b in itertools.pairwise(firsts)):
+            return f"fragments must be in ascending order, but they begin at {', '.join(map(str, firsts))}"
+        size = self.spec.ensemble_size
         for fragment in self.fragments:
-            if len(fragment.ensemble) != self.spec.ensemble_size or len(set(fragment.ensemble)) != len(
-                fragment.ensemble
-            ):
+            if len(fragment.ensemble) != size or len(set(fragment.ensemble)) != size:
                 names = ", ".join(fragment.ensemble)
                 return f"a fragment must have {self.spec.ensemble_size} distinct bookies, but has {names}"
         if self.state is LedgerState.CLOSED:

@@ -17,6 +17,7 @@ Every implementation gives these guarantees; tests/contracts/metadata_store.py c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -163,6 +164,14 @@ class MetadataStore(Protocol):
             KeyExistsError: the value exists already.
             NoSuchKeyError: the parent is missing, and ``parents`` is false.
             MetadataError: the parent is ephemeral.
+        """
+
+    async def create_numbered(self, prefix: str, count: int) -> list[str]:
+        """Create ``count`` ephemeral values without content, all or none, each with the parent's next number behind
+        ``prefix``. Returns their paths, in the order of their numbers, which need not follow each other.
+
+        Raises:
+            NoSuchKeyError: the parent is missing.
         """
 
     async def set(self, path: str, value: bytes, expected: Version | None, *, created_txn: int = 0) -> Version:
@@ -434,13 +443,16 @@ def check_creation(path: str, found: int, expected: int) -> None:
         raise NoSuchKeyError(f"{path} was deleted and created anew, by write {found} instead of {expected}")
 
 
+_NO_PART: Final = re.compile(r"/(?:\.\.?)?(?:/|\Z)")
+
+
 def check_path(path: str) -> str:
     """Return ``path`` if it is valid: absolute, without empty or relative parts, without a slash at the end.
 
     Raises:
         ValueError: it is not valid.
     """
-    if path != "/" and (not path.startswith("/") or any(part in ("", ".", "..") for part in path[1:].split("/"))):
+    if path != "/" and (path[:1] != "/" or _NO_PART.search(path) is not None):
         raise ValueError(f"{path} is not a path of a metadata store")
     return path
 

@@ -263,6 +263,8 @@ class BookieConnection(FrameProtocol):
         return replies.used
 
     def _on_frame(self, body: memoryview) -> None:
+        if wire.is_taken_notice(body):
+            return
         header, reply = wire.decode_reply(body, self.dialect)
         refused = isinstance(reply, wire.BareReply) and reply.status is Status.UNAUTHORIZED
         if refused and header.op is not wire.Operation.AUTH:

@@ -66,6 +66,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
         """Whether this side has ended the connection, or is ending it."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._transport: asyncio.Transport | None = None
+        self._local = ""
         self.account = ""
         """The account that pays for what is kept: the peer's address on a bookie."""
         self._memory = memory
@@ -127,7 +128,9 @@ class FrameProtocol(asyncio.BufferedProtocol):
     @property
     def local(self) -> str:
         """This side's address, which the other side knows as its ``peer``, unless something between them changes it."""
-        return self._address("sockname")
+        if not self._local and self._transport is not None:
+            self._local = self._address("sockname")
+        return self._local or "unknown"
 
     def _address(self, of: str) -> str:
         name = self._transport.get_extra_info(of) if self._transport is not None else None

@@ -50,6 +50,7 @@ from bookkeeper.wire.requests import (
     too_large,
 )
 from bookkeeper.wire.status import Status, error_of, status_of
+from bookkeeper.wire.v3 import encode_notice, is_taken_notice
 
 __all__ = [
     "FRAME_MAX",
@@ -88,11 +89,13 @@ __all__ = [
     "WriteLacReply",
     "asked_ledgers",
     "decode_reply",
+    "encode_notice",
     "encode_reply",
     "encode_request",
     "error_of",
     "failure",
     "frame",
+    "is_taken_notice",
     "ledgers_dropped",
     "ledgers_held",
     "reply_pieces",

@@ -200,6 +200,22 @@ class MetadataStoreContract:
         await store.delete("/a/ID-0000000000", None)
         assert (await store.create("/a/ID-", sequential=True, ephemeral=True))[0] == "/a/ID-0000000002"
 
+    async def test_numbered_values_come_together_and_go_with_their_session(
+        self, service: Service, store: MetadataStore
+    ) -> None:
+        other = await service.connect()
+        await store.create("/a")
+        paths = await other.create_numbered("/a/ID-", 3)
+        paths += await other.create_numbered("/a/ID-", 1)
+        assert paths == [f"/a/ID-{number:010d}" for number in range(4)]
+        assert await other.owner(paths[1]) == other.session_id
+        with pytest.raises(NoSuchKeyError):
+            await other.create_numbered("/nowhere/ID-", 2)
+        await other.close()
+        await store.sync("/a")
+        assert await store.children("/a") == []
+        assert (await store.create("/a/ID-", sequential=True))[0] == "/a/ID-0000000004"
+
     async def test_an_ephemeral_value_goes_with_its_session(self, service: Service, store: MetadataStore) -> None:
         other = await service.connect()
         await other.create("/e", b"x", ephemeral=True)

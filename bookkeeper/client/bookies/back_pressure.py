@@ -22,6 +22,10 @@ Resend = Callable[[BookieId, int, int], bool | None]
 sent, because the packets or the bookie are gone; then no answer will come."""
 
 
+def _send_nothing(bookie: BookieId, first: int, count: int) -> bool:
+    return False
+
+
 class BackPressure:
     """The timers of one writer. ``resend`` is called from the loop."""
 
@@ -64,6 +68,11 @@ class BackPressure:
         """Forget what every bookie refused."""
         for bookie in list(self._adds.busy):
             self.forget(bookie)
+
+    def end(self) -> None:
+        """Stop, for good: the writer is not called any more."""
+        self.stop()
+        self._resend = _send_nothing
 
     def _due(self, bookie: BookieId) -> None:
         del self._timers[bookie]

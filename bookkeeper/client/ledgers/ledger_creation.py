@@ -248,8 +248,8 @@ async def create(services: ClientServices, wanted: LedgerSpec) -> NewLedger:
 
 async def _create(services: ClientServices, wanted: LedgerSpec) -> NewLedger:
     """One attempt. Raises: BookieUnavailableError: the cluster has forgotten an absent bookie that was chosen."""
-    digest_type = wanted.digest_type()
-    chosen = await _choose(services, wanted.spec(), wanted.policy())
+    digest_type, spec = wanted.digest_type(), wanted.spec()
+    chosen = await _choose(services, spec, wanted.policy())
     absent = _absent(services, chosen)
     key, custom = None, wanted.custom(services.config.owner)
     if wanted.is_encrypted(services.config):
@@ -257,7 +257,7 @@ async def _create(services: ClientServices, wanted: LedgerSpec) -> NewLedger:
         key = await new_ledger_key(services.config.encryption, services.seams.rng)  # one for each attempt
         custom |= key.custom_metadata
     metadata = LedgerMetadata.create(
-        wanted.spec(),
+        spec,
         chosen,
         digest_type=digest_type,
         password=wanted.password,

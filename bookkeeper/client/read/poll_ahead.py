@@ -12,7 +12,6 @@ Pure: polls, replies and times in, decisions out.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from bookkeeper.ids import EntryId
@@ -55,7 +54,7 @@ class PollAhead:
 
     def next(self, poll: Poll) -> Poll | None:
         """What to ask ahead while ``poll`` is waited for, if anything."""
-        return replace(poll, previous_lac=EntryId(poll.previous_lac + 1)) if self._quick else None
+        return Poll(poll.bookie, EntryId(poll.previous_lac + 1), poll.timeout_ms) if self._quick else None
 
     def on_answered(self, asked: PendingPoll, entry: Entry | None, now: float) -> None:
         """The poll that was waited for was answered."""

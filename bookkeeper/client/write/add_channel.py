@@ -22,6 +22,10 @@ Callback = Callable[["Reply | BookieError"], None]
 OnFailed = Callable[["AddChannel", BookKeeperError], None]
 
 
+def _nobody_listens(channel: AddChannel, news: object) -> None:
+    """Takes the place of the writer, which may end, and be freed, before the channel."""
+
+
 class AddChannel:
     """Made by a writer for each bookie of its ensemble; dropped when the bookie fails or leaves."""
 
@@ -91,6 +95,7 @@ class AddChannel:
     def leave(self) -> BookieConnection | None:
         """Stop reporting, and leave the connection to its other users. Returns it, if there is one."""
         self.closed = True
+        self._on_replies, self._on_failed = _nobody_listens, _nobody_listens
         self._queued.clear()
         self._questions.clear()
         if self._connecting is not None:

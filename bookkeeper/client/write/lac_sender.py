@@ -16,7 +16,11 @@ from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger import DigestScheme
 from bookkeeper.ledger.write import LedgerWriter, PublishLac
-from bookkeeper.wire import WriteLac
+from bookkeeper.wire import WriteLac, encode_notice
+
+
+def _never() -> bool:
+    return False
 
 
 class LacSender:
@@ -58,6 +62,7 @@ class LacSender:
     def stop(self) -> None:
         """Send nothing more. Idempotent."""
         self._is_stopped = True
+        self._is_idle = _never
         for timer in (self._timer, self._rest):
             if timer is not None:
                 timer.cancel()
@@ -85,10 +90,11 @@ class LacSender:
     def _publish(self, lac: EntryId, bookies: Sequence[BookieId]) -> None:
         blob = self._digest.seal_lac(self._ledger_id, lac)
         request = WriteLac(self._ledger_id, lac, self._digest.master_key, blob)
+        notice = encode_notice(request)
         for bookie in bookies:
             connection = self._services.pool.ready(bookie, ConnectionPurpose.LAC)
             if connection is not None:
-                connection.request_nowait(request, self._services.config.request_timeout_ms / 1000, lambda _: None)
+                connection.write(notice)
             elif self._services.config.protocol == "v2":  # the first of these makes the v3 connection
                 self._tasks.start(self._send(bookie, request), "explicit LAC")
 

@@ -94,7 +94,7 @@ class Packets:
         """What the frames of the ledger have in common."""
         self._striped = spec.is_striped
         self._runs: deque[_Frames | _FramesApart] = deque()
-        self._stripes: dict[tuple[int, int, int, int], list[int]] = {}
+        self._stripes: dict[tuple[int, int, int, int], array[int]] = {}
         self.size = 0
         """Bytes held."""
 
@@ -163,7 +163,7 @@ class Packets:
             return run.whole
         return run.cut(first - run.first, end - run.first)
 
-    def _stripe(self, position: int, first: int, count: int, offset: int) -> list[int]:
+    def _stripe(self, position: int, first: int, count: int, offset: int) -> array[int]:
         """The indices, from ``offset`` on, of a run's frames that the bookie at ``position`` holds.
 
         They are remembered, because they repeat with every turn of the ensemble, and most runs of a busy writer have
@@ -175,5 +175,5 @@ class Packets:
             if len(self._stripes) >= STRIPES_KEPT:
                 self._stripes.clear()
             stripe = self._spec.stripe(position, first, count)
-            held = self._stripes[key] = [entry - first + offset for entry in stripe]
+            held = self._stripes[key] = array("q", [entry - first + offset for entry in stripe])
         return held

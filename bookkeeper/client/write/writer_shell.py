@@ -54,6 +54,13 @@ _log = logging.getLogger(__name__)
 _OK: Final = Status.OK
 
 
+def _always() -> bool:
+    return True
+
+
+def _nothing() -> None: ...
+
+
 class WriterShell:
     """The writer of one ledger with its channels, packets and timer. :class:`WriteHandle` stands in front of it."""
 
@@ -71,11 +78,11 @@ class WriterShell:
         self.record = record
         self.writer = LedgerWriter(record.metadata, services.config.writer(deferred_sync=deferred_sync))
         self.closing: asyncio.Future[None] | None = None
-        self.is_idle: Callable[[], bool] = lambda: True
+        self.is_idle: Callable[[], bool] = _always
         """Says whether the handle has no appends that it has not yet given to this shell."""
-        self.on_progress: Callable[[], None] = lambda: None
+        self.on_progress: Callable[[], None] = _nothing
         """Called when entries were confirmed or failed, so that there may be room again."""
-        self.on_close_ended: Callable[[], None] = lambda: None
+        self.on_close_ended: Callable[[], None] = _nothing
         """Called when a close has succeeded or failed."""
         self._loop = asyncio.get_running_loop()
         self._sealer = sealer
@@ -169,6 +176,7 @@ class WriterShell:
         closing.exception()  # marks it as read, so that asyncio logs nothing
         self.stop(ClientClosedError("the ledger handle is closed"))
         self.on_close_ended()
+        self._call_nobody()
 
     async def end(self, error: BookKeeperError) -> None:
         """Stop everything and give ``error`` to callers that still wait. The ledger stays as it is. Idempotent.
@@ -177,13 +185,22 @@ class WriterShell:
         """
         self.stop(error)
         await self._tasks.close()
-        if self.closing is not None and not self.closing.done():
+        self._tasks.leave()
+        if self.closing is None:
+            self._call_nobody()
+        elif not self.closing.done():
             self.closing.set_exception(
                 ClientClosedError(
                     f"the handle of ledger {self.record.ledger_id} was abandoned while it closed the ledger; the "
                     "metadata say whether it is closed, and a recovery (bk ledger recover, or open_ledger) closes it"
                 )
             )
+
+    def _call_nobody(self) -> None:
+        """It has ended: nothing calls the handle any more. Handle and shell are no circle then, and are freed with
+        the last reference to them; a circle would be a hundred objects for the collector, for each ledger."""
+        self.is_idle, self.on_progress, self.on_close_ended = _always, _nothing, _nothing
+        self._back_pressure.end()
 
     def stop(self, error: BookKeeperError) -> None:
         """The part of ``end`` that does not wait. An ensemble change or close that is under way goes on."""

@@ -57,7 +57,8 @@ def arrange(
 def _one_of_each_place(
     slots: Slots, candidates: Sequence[BookieId], where: Mapping[BookieId, Location], wanted: Windows
 ) -> tuple[BookieId, ...] | None:
-    """The first candidates that all stand in different places, if that is enough: mostly no search is needed."""
+    """The first candidates that all stand in different places, if that is enough, or the first of all where there is
+    only one place and one is enough: mostly no search is needed."""
     if any(slots):
         return None
     chosen: dict[Location, BookieId] = {}
@@ -66,7 +67,8 @@ def _one_of_each_place(
             break
     places, size = list(chosen), wanted.size
     if len(places) < len(slots):
-        return None
+        enough = len(places) == 1 == wanted.racks == wanted.regions and len(candidates) >= len(slots)
+        return tuple(candidates[: len(slots)]) if enough else None
     starts = range(len(places) if wanted.regions > 1 and size < len(places) else 1)
     if wanted.regions > 1 and any(not wanted.reached((places + places)[at : at + size]) for at in starts):
         return None

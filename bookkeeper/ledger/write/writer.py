@@ -441,8 +441,8 @@ class LedgerWriter:
     def on_closed(self, metadata: LedgerMetadata, now: float) -> list[Effect]:
         """The ledger is closed as asked; ``metadata`` are stored. Bookies that have not acknowledged everything by now
         are noted (W14): nothing that is sent to them is looked at any more."""
-        whole = metadata.last_entry >= self.progress.last_add_confirmed
-        check(whole, "R11", f"closed at {metadata.last_entry}: {self!r}")
+        if metadata.last_entry < self.progress.last_add_confirmed:
+            check(False, "R11", f"closed at {metadata.last_entry}: {self!r}")
         self.metadata = metadata
         self._end.on_closed()
         effects: list[Effect] = []

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from bookkeeper.errors import (
@@ -27,7 +27,7 @@ from bookkeeper.errors import (
 from bookkeeper.ids import LedgerId
 from bookkeeper.meta.records.layout import SHORT_MAX, Layout
 from bookkeeper.meta.records.paths import Paths
-from bookkeeper.meta.store import OUTCOME_UNKNOWN, MetadataStore, Version, Watch, ensure_created
+from bookkeeper.meta.store import OUTCOME_UNKNOWN, Delete, MetadataStore, Version, Watch, ensure_created
 
 AHEAD_MAX: Final = 64
 """Ids that are taken ahead at most."""
@@ -59,6 +59,8 @@ class LedgerIds:
         self._doubts = 0
         self._known = False
         self._long = False
+        self._used: list[str] = []
+        """Values that are deleted at the end of this turn."""
         self._forgetting: set[asyncio.Task[None]] = set()
         self._row = 0
         """Ids that were asked for in a row."""
@@ -101,10 +103,28 @@ class LedgerIds:
 
     async def _take(self, count: int) -> None:
         try:
-            taken = await asyncio.gather(*(self.generate() for _ in range(count)), return_exceptions=True)
-            self._ahead.extend(sorted(new for new in taken if isinstance(new, int)))  # errors meet who asks next
+            taken = await self._together(count)
+            if taken is None:
+                each = await asyncio.gather(*(self.generate() for _ in range(count)), return_exceptions=True)
+                taken = [new for new in each if isinstance(new, int)]  # errors meet who asks next
+            self._ahead.extend(sorted(taken))
         finally:
             self._taking = None
+
+    async def _together(self, count: int) -> list[LedgerId] | None:
+        """Short ids, taken by one request; None: they have to be taken one by one."""
+        prefix = f"{self._short_parent}/ID-"
+        try:
+            if await self._long_ids_in_use():
+                return None
+            paths = await self._store.create_numbered(prefix, count)
+        except (MetadataError, ClientClosedError):  # after a lost reply the numbers may be taken; there are others
+            return None
+        for path in paths:
+            self._forget_soon(path)
+        taken = [LedgerId(number) for path in paths if 0 <= (number := int(path[len(prefix) :])) < SHORT_MAX]
+        self.greatest = max((self.greatest, *taken))
+        return taken
 
     async def _generate(self) -> LedgerId:
         if self._short_only:
@@ -163,10 +183,31 @@ class LedgerIds:
             return int(path[len(prefix) :])
 
     def _forget_soon(self, path: str) -> None:
-        """Delete the value, without waiting: the number is used up, and the value goes with the session anyway."""
-        task = asyncio.get_running_loop().create_task(self._forget(path))
-        self._forgetting.add(task)
-        task.add_done_callback(self._forgetting.discard)
+        """Delete the value, without waiting: the number is used up, and the value goes with the session anyway. Those
+        of one turn of the loop are deleted together."""
+        self._used.append(path)
+        if len(self._used) == 1:
+            task = asyncio.get_running_loop().create_task(self._forget_used())
+            self._forgetting.add(task)
+            task.add_done_callback(self._forgetting.discard)
+
+    async def _forget_used(self) -> None:
+        used, self._used = self._used, []
+        for begin in range(0, len(used), AHEAD_MAX):
+            some = used[begin : begin + AHEAD_MAX]
+            if len(some) == 1 or not await self._forget_together(some):
+                for path in some:
+                    await self._forget(path)
+
+    async def _forget_together(self, paths: Sequence[str]) -> bool:
+        """False: nothing was deleted, because one of them is gone already."""
+        try:
+            await self._store.multi([Delete(path, Version(0)) for path in paths])
+        except (*OUTCOME_UNKNOWN, ClientClosedError):
+            return True  # whether they were deleted is not known, and does not matter
+        except MetadataError:
+            return False
+        return True
 
     async def _forget(self, path: str) -> None:
         try:

@@ -114,6 +114,9 @@ class LateStore:
         store = await self._opened()
         return await store.create(path, value, ephemeral=ephemeral, sequential=sequential, parents=parents)
 
+    async def create_numbered(self, prefix: str, count: int) -> list[str]:
+        return await (await self._opened()).create_numbered(prefix, count)
+
     async def set(self, path: str, value: bytes, expected: Version | None, *, created_txn: int = 0) -> Version:
         return await (await self._opened()).set(path, value, expected, created_txn=created_txn)
 

@@ -82,6 +82,13 @@ class TreeStore(ABC):
 
         return await self._write("create", path, job)
 
+    async def create_numbered(self, prefix: str, count: int) -> list[str]:
+        def job(transaction: Transaction) -> list[str]:
+            options = {"ephemeral": True, "sequential": True, "parents": False}
+            return [transaction.create(prefix, b"", **options)[0] for _ in range(count)]
+
+        return await self._write("create", prefix, job)
+
     async def set(self, path: str, value: bytes, expected: Version | None, *, created_txn: int = 0) -> Version:
         return await self._write("set", path, lambda transaction: transaction.set(path, value, expected, created_txn))
 

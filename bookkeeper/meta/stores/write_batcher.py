@@ -94,7 +94,10 @@ class WriteBatcher(Generic[O, R]):
                     if not answer.done():
                         answer.set_result(result)
                 return
-        await asyncio.gather(*(self._send_one(operation, answer) for operation, answer in _wanted(batch)))
+        if len(wanted := _wanted(batch)) == 1:
+            await self._send_one(*wanted[0])
+        else:
+            await asyncio.gather(*(self._send_one(operation, answer) for operation, answer in wanted))
 
     async def _send_one(self, operation: O, answer: asyncio.Future[R]) -> None:
         try:

@@ -210,6 +210,11 @@ class ZooKeeperStore:
             except KeyExistsError:
                 pass
 
+    async def create_numbered(self, prefix: str, count: int) -> list[str]:
+        one = _Numbered(check_path(prefix), b"", ephemeral=True)
+        paths: list[str] = await self._put(_Group((one,) * count))
+        return paths
+
     async def set(self, path: str, value: bytes, expected: Version | None, *, created_txn: int = 0) -> Version:
         if created_txn:
             await self._check_creation(path, created_txn)
@@ -257,22 +262,22 @@ class ZooKeeperStore:
             match operation:
                 case Create(path, value, ephemeral):
                     numbered = isinstance(operation, _Numbered)
-                    request.create(check_path(path), value, ephemeral=ephemeral, sequence=numbered)
+                    request.create(path, value, ephemeral=ephemeral, sequence=numbered)
                 case Set(path, value, expected):
-                    request.set_data(check_path(path), value, _expected(expected))
+                    request.set_data(path, value, _expected(expected))
                 case Delete(path, expected):
-                    request.delete(check_path(path), _expected(expected))
+                    request.delete(path, _expected(expected))
                 case Check(path, expected):
-                    request.check(check_path(path), _expected(expected))
+                    request.check(path, _expected(expected))
         return request
 
     # -- single writes go together (write_batcher) ------------------------------------------------------------
 
     async def _put(self, operation: Operation | _Group) -> Any:
         """Send one write together with others of this turn, after checking that it may be sent."""
-        session = self._session.may_write()
-        await self._session.contact(_name(operation), self._session.loop.time() + self._session.timeout_s)
-        self._session.check_session(_name(operation), session)
+        session, name = self._session.may_write(), _name(operation)
+        await self._session.contact(name, self._session.loop.time() + self._session.timeout_s)
+        self._session.check_session(name, session)
         return await self._batcher.put((operation, session))
 
     async def _send_one(self, asked: _Asked) -> Any:

@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from kazoo import exceptions as zk
 from kazoo.client import KazooClient
-from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id, Permissions
 
 from bookkeeper.errors import (
@@ -31,20 +30,10 @@ from bookkeeper.errors import (
     SessionExpiredError,
 )
 from bookkeeper.meta.stores.credentials import Credentials, ZooKeeperTls
+from bookkeeper.meta.stores.zookeeper_threads import Handler, ReadAheadSocket
 from bookkeeper.rate_limited_log import RateLimit, counted
-from bookkeeper.real import FileTls, ready_sockets
+from bookkeeper.real import FileTls
 from bookkeeper.seams import TlsFiles
-
-
-class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # the library has no types
-    """The client's threads. They wait for their sockets by one system call; the library's own way makes and closes a
-    descriptor each time, three times for each request."""
-
-    def select(
-        self, readers: Sequence[Any], writers: Sequence[Any], errors: Sequence[Any], timeout: float | None = None
-    ) -> tuple[list[Any], list[Any], list[Any]]:
-        """As ``select.select``. The library asks for no ``errors``. Raises: ValueError: a socket is closed."""
-        return (*ready_sockets(readers, writers, timeout), [])
 
 
 class TlsHandler(Handler):
@@ -66,7 +55,7 @@ class TlsHandler(Handler):
 
     def create_connection(
         self, address: tuple[str, int], hostname: str | None = None, timeout: float | None = None, **_: Any
-    ) -> Any:
+    ) -> ReadAheadSocket:
         """Connect, and shake hands. Raises: OSError."""
         try:
             self._tls.refresh()
@@ -75,10 +64,10 @@ class TlsHandler(Handler):
         context = self._tls.context
         if self._public:
             context.load_default_certs()
-        plain = super().create_connection(address, timeout=timeout)
+        plain = super().create_connection(address, timeout=timeout).plain
         try:
             plain.settimeout(timeout)
-            return context.wrap_socket(plain, server_hostname=hostname)
+            return ReadAheadSocket(context.wrap_socket(plain, server_hostname=hostname))
         except BaseException:
             plain.close()
             raise

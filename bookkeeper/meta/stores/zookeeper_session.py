@@ -171,6 +171,15 @@ class ZooKeeperSession:
         except RuntimeError:
             pass  # the loop is closed: nobody is left to tell
 
+    def _on_answer(self, future: asyncio.Future[Any], result: Any) -> None:
+        answer: Any = None
+        error: Exception | None = None
+        try:
+            answer = result.get(block=False)  # here: so the loop's thread does not wait for the result's lock
+        except Exception as failure:  # whatever the client met is the answer
+            error = failure
+        self.hop(_finish, future, answer, error)
+
     def _on_kazoo_state(self, state: str) -> None:
         identity = self.client.client_id
         self.hop(self._on_state, _STATES[state], identity[0] if identity else 0, self.client.client_state)
@@ -306,6 +315,8 @@ class ZooKeeperSession:
         if self.closed:
             raise ClientClosedError("the metadata store was closed")
         connected = self.state is SessionState.CONNECTED
+        if connected and self.broken is None:
+            return
         if self.broken is not None and not (connected and isinstance(self.broken, MetadataRolledBackError)):
             raise once_more(self.broken)
         if not await self.states.connected(max(0.0, deadline - self.loop.time())):
@@ -316,7 +327,7 @@ class ZooKeeperSession:
     async def _ask(self, what: str, send: Callable[[], Any], deadline: float) -> Any:
         future: asyncio.Future[Any] = self.loop.create_future()
         self._in_flight[future] = None
-        send().rawlink(lambda result: self.hop(_finish, future, result))
+        send().rawlink(partial(self._on_answer, future))
         try:
             async with asyncio.timeout_at(deadline):
                 return await future
@@ -329,12 +340,12 @@ class ZooKeeperSession:
             self.last_transaction = max(self.last_transaction, self.client.last_zxid)
 
 
-def _finish(future: asyncio.Future[Any], result: Any) -> None:
+def _finish(future: asyncio.Future[Any], answer: Any, error: Exception | None) -> None:
     if future.done():
         return
-    try:
-        future.set_result(result.get(block=False))
-    except Exception as error:  # whatever the client met is the answer
+    if error is None:
+        future.set_result(answer)
+    else:
         future.set_exception(error)
 
 

@@ -65,3 +65,18 @@ async def test_close_cancels_all_and_waits_for_their_end_but_never_for_its_own_c
     await tasks.start(closer(), "close")
     assert ended == ["ended", "closed"]
     assert tasks.closed
+
+
+async def test_an_owner_that_has_left_is_not_told_and_the_log_is(caplog: pytest.LogCaptureFixture) -> None:
+    errors: list[BaseException] = []
+    tasks = Tasks("owner", on_error=errors.append)
+
+    async def fail() -> None:
+        raise ValueError("no")
+
+    tasks.leave()
+    with caplog.at_level(logging.ERROR):
+        tasks.start(fail(), "fail")
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    assert errors == [] and "owner: fail ended with an error" in caplog.text

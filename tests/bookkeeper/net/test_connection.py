@@ -125,6 +125,33 @@ async def test_each_request_gets_its_own_reply_whatever_the_order(dialect: Diale
     assert connection.outstanding == 0
 
 
+async def test_the_reply_to_a_notice_is_dropped_without_being_decoded_and_one_that_refuses_it_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers: list[wire.Reply] = [
+        wire.WriteLacReply(Status.OK, LEDGER),
+        wire.WriteLacReply(Status.UNAUTHORIZED, LEDGER),
+        wire.BareReply(Status.UNAUTHORIZED),
+    ]
+    decoded: list[wire.Reply] = []
+    decode = wire.decode_reply
+
+    def noted(body: Buffer, dialect: Dialect) -> tuple[wire.RequestHeader, wire.Reply]:
+        header, reply = decode(body, dialect)
+        decoded.append(reply)
+        return header, reply
+
+    monkeypatch.setattr(wire, "decode_reply", noted)
+    connection, bookie = await connected(lambda b, header, request: b.reply(header, answers[len(bookie.seen) - 1]))
+    notice = wire.WriteLac(LEDGER, 3, KEY, b"\0" * 7 + b"\7" + b"\0" * 7 + b"\3")
+    for count in range(3):
+        connection.write(wire.encode_notice(notice))
+        await settle()
+        assert bookie.seen == [notice] * (count + 1) and decoded == answers[1 : count + 1]
+        assert connection.outstanding == 0
+    assert connection.closed, "a bookie that does not know this client says so by such a reply"
+
+
 @pytest.mark.parametrize("dialect", Dialect)
 async def test_streams_get_their_replies_as_runs(dialect: Dialect) -> None:
     connection, _bookie = await connected(silent, dialect)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 
@@ -181,3 +183,28 @@ def test_after_an_error_nobody_expected_the_handle_takes_nothing_more_and_nobody
             assert not (await bk.metadata(ledger.id)).is_closed  # a recovery decides its end
 
     ScriptedCluster(bookies=4).run(story)
+
+
+@pytest.mark.parametrize("entries", [0, 3])
+@pytest.mark.parametrize("how", ["closed", "abandoned"])
+def test_a_handle_that_has_ended_is_freed_with_its_last_reference(how: str, entries: int) -> None:
+    """Cause: a hundred objects of each ledger were a circle; the collector took a fifth of a client that made many."""
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await bk.create_ledger()
+            for _ in range(entries):
+                await ledger.append(b"x")
+            shell: object = ledger._shell
+            parts = [weakref.ref[object](each) for each in (ledger, shell, ledger._shell._lac_sender)]
+            del shell
+            gc.disable()
+            try:
+                await (ledger.close() if how == "closed" else ledger.abandon())
+                del ledger
+                await asyncio.sleep(1)
+                assert [part() for part in parts] == [None] * 3
+            finally:
+                gc.enable()
+
+    ScriptedCluster().run(story)

@@ -55,6 +55,25 @@ async def test_an_id_does_not_wait_for_its_value_to_be_removed(memory_service: M
         removal.cancel()
 
 
+async def test_values_of_one_turn_are_removed_by_one_request_and_one_by_one_if_one_is_gone(
+    memory_service: MemoryService,
+) -> None:
+    store = await memory_service.connect()
+    ids = LedgerIds(store, PATHS, Layout.HIERARCHICAL)
+    for number in (5, 0):
+        memory_service.cluster.interference = seen = Recording()
+        await asyncio.gather(*(ids.generate() for _ in range(number + 1)))
+        await asyncio.gather(*ids._forgetting)
+        assert (seen.kinds.count("multi"), seen.kinds.count("delete")) == ((1, 0) if number else (0, 1))
+        assert await store.children(PATHS.id_generator) == []
+    kept = [await store.create(f"{PATHS.id_generator}/ID-", ephemeral=True, sequential=True) for _ in range(3)]
+    await store.delete(kept[1][0], None)
+    for path, _ in kept:
+        ids._forget_soon(path)
+    await asyncio.gather(*ids._forgetting)
+    assert await store.children(PATHS.id_generator) == []
+
+
 @pytest.mark.parametrize("layout", LONG)
 async def test_who_begins_with_long_ids_is_noticed_by_all(memory_service: MemoryService, layout: Layout) -> None:
     store, other = await memory_service.connect(), await memory_service.connect()
