@@ -206,7 +206,10 @@ class StreamConfig:
             f"producers.{name} is more than {most}" for name, most in _MOST.items() if getattr(producers, name) > most
         ]
         if remembered > POSITIONS_MAX:
-            found.append(f"producers.max_producers times producers.positions_each is more than {POSITIONS_MAX}")
+            found.append(
+                f"producers.max_producers ({producers.max_producers}) times producers.positions_each "
+                f"({producers.positions_each}) is more than {POSITIONS_MAX}"
+            )
         if found:
             raise StreamConfigError("; ".join(found))
 

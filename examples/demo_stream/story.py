@@ -42,6 +42,8 @@ from segments.namespace import StreamNamespace
 BOOKIES: Final = ("b1", "b2", "b3", "b4")
 GATEWAYS: Final = ("g1", "g2")
 HOLD: Final = "audit"
+MANY: Final = 100
+"""Producers that a stream may remember: more than it has."""
 REMEMBERED: Final = 2000
 """Batches of each producer whose places the stream remembers: what an owner's successor may send again."""
 
@@ -54,6 +56,14 @@ class StreamPlan(DemoPlan):
     batch_pause_s: float = 0.05
     """Between two batches of a producer."""
     segment_bytes: int = 512 * 1024
+
+
+def settings(plan: StreamPlan) -> StreamConfig:
+    """Those of both streams."""
+    return StreamConfig(
+        roll=RollPolicy(max_bytes=plan.segment_bytes, min_age_s=1.0),
+        producers=ProducerPolicy(max_producers=MANY, positions_each=REMEMBERED),
+    )
 
 
 @dataclass(slots=True)
@@ -115,12 +125,8 @@ class StreamStory(DemoStory[StreamPlan, StreamView, StreamFacts, StreamVerdict])
             await self._start_gateway(name)
         addresses = ",".join(f"127.0.0.1:{port}" for port in self._ports.values())
         self._remote = await self.stack.enter_async_context(remote.connect(f"grpc://{addresses}"))
-        config = StreamConfig(
-            roll=RollPolicy(max_bytes=plan.segment_bytes, min_age_s=1.0),
-            producers=ProducerPolicy(positions_each=REMEMBERED),
-        )
         for name in STREAMS:
-            await self._namespace.create(name, config=config)
+            await self._namespace.create(name, config=settings(plan))
         view.happened("four bookies, autorecovery and two gateways are up; two streams were made")
         if plan.sabotage:
             view.happened("SABOTAGE: the producers append without ids")
