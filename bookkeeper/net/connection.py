@@ -276,10 +276,10 @@ class BookieConnection(FrameProtocol):
         """Perform the machine's deliveries. ``error`` makes the error for requests that it gave up."""
         for delivery in deliveries:
             match delivery:
+                case ReadsFound():
+                    delivery.sink.found(*delivery[1:])
                 case StreamAnswered():
                     delivery.stream.answered(delivery.runs)
-                case ReadsFound(sink, buffer, replies, picked, entry_ids):
-                    sink.found(buffer, replies, picked, entry_ids)
                 case RequestAnswered():
                     delivery.waiter(delivery.reply)
                 case ReadAnswered():

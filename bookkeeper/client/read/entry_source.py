@@ -25,7 +25,7 @@ from bookkeeper.errors import (
     MalformedFrameError,
     MetadataUnavailableError,
 )
-from bookkeeper.ids import BookieId
+from bookkeeper.ids import NO_ENTRY, BookieId, EntryId
 from bookkeeper.ledger import HEADER, DigestScheme, LedgerMetadata
 from bookkeeper.ledger import read as reader_machine
 from bookkeeper.ledger.read import BatchSupport, FragmentReader, ReplicaOrder
@@ -87,10 +87,11 @@ class EntrySource:
         run.start()
         return run.done
 
-    def is_end(self, entry_id: int) -> bool:
-        """Whether this is the last entry of a ledger that is known to be closed."""
+    @property
+    def end(self) -> EntryId:
+        """The last entry of a ledger that is known to be closed; otherwise no entry."""
         metadata = self.record.metadata
-        return entry_id == metadata.last_entry and metadata.is_closed
+        return metadata.last_entry if metadata.is_closed else NO_ENTRY
 
     def on_end(self, length: int) -> None:
         """Compare the ledger's length in its last entry with that in its metadata; warn once if they differ."""
@@ -265,7 +266,7 @@ class RunRead:
             self._on_failed(wanted, error)
             return
         source.on_lac(entry.last_add_confirmed)
-        if source.is_end(wanted.first):
+        if wanted.first == source.end:
             source.on_end(entry.length)
         if isinstance(reply, ReadReply):
             source.on_lac(reply.max_lac)
@@ -308,7 +309,7 @@ class RunRead:
             return
         source.on_lac(found.lacs[-1])
         count = len(found.payloads)
-        if source.is_end(wanted.first + count - 1):
+        if wanted.first + count - 1 == source.end:
             before = sum(map(len, found.payloads)) - len(found.payloads[-1]) + (count - 1) * (4 + digest.overhead)
             source.on_end(HEADER.unpack_from(reply.body, before + 4)[3])
         self._on_payloads(wanted, _entries_in(reply.body, len(found.payloads)) if self._whole else found.payloads)

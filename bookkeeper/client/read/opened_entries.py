@@ -19,11 +19,13 @@ _log = logging.getLogger(__name__)
 class OpenedEntries:
     """What ``source`` has read of a ledger, opened. ``opener`` is None where entries are not encrypted."""
 
-    __slots__ = ("_opener", "_source")
+    __slots__ = ("_opener", "_source", "as_stored")
 
     def __init__(self, source: EntrySource, opener: EntryOpener | None) -> None:
         self._source = source
         self._opener = opener
+        self.as_stored = opener is None
+        """Whether entries are as they are stored: there is nothing to open."""
 
     def at_hand(self, first: int, stored: Sequence[bytes]) -> Sequence[bytes]:
         """Consecutive payloads; empty if one of them does not open, so that it is read."""

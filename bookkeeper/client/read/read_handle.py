@@ -48,6 +48,7 @@ class ReadHandle:
         self._services = services
         self._record = record
         self._on_closed = on_closed
+        self._what = f"the reader of ledger {record.ledger_id}"
         self._tasks = Tasks(f"reader of ledger {record.ledger_id}")
         self._follower = LacFollower(services, record, digest, self._tasks)
         self._follower.on_lac(last)
@@ -123,8 +124,18 @@ class ReadHandle:
 
         Raises: as read.
         """
-        self._require_confirmed(entry_id, entry_id)
-        return (await self._opened.of(entry_id, [await self._singles.read(entry_id)]))[0]
+        singles = self._singles
+        if singles.is_first:  # it speaks for all of its turn
+            self._require_here()
+        if (
+            self._let_go
+            or self._ended is not None
+            or type(entry_id) is not int
+            or not 0 <= entry_id <= self._follower.known.value
+        ):
+            self._require_confirmed(entry_id, entry_id)
+        payload = await singles.read(entry_id)
+        return payload if self._opened.as_stored else (await self._opened.of(entry_id, [payload]))[0]
 
     async def read_batches(
         self, first: int, last: int, *, ahead_bytes: int | None = None
@@ -232,7 +243,7 @@ class ReadHandle:
         self._follower.give_up(error)
 
     def _require_here(self) -> None:
-        require_loop(self._loop, f"the reader of ledger {self.id}", "open the ledger again where it is read")
+        require_loop(self._loop, self._what, "open the ledger again where it is read")
 
     def _require_held(self) -> None:
         self._require_here()

@@ -37,6 +37,11 @@ class SingleReads:
         self._loop = asyncio.get_running_loop()
         self._hedged: HedgedReads[_PendingReads] = HedgedReads(source.read_config.hedge_ms)
 
+    @property
+    def is_first(self) -> bool:
+        """Whether nothing was asked for in this turn yet."""
+        return not self._wanted
+
     def read(self, entry_id: int) -> asyncio.Future[bytes]:
         """The payload of an entry. Fails as :meth:`EntrySource.read`."""
         future: asyncio.Future[bytes] = self._loop.create_future()
@@ -120,12 +125,12 @@ class _PendingReads:
         )
         if lac != NO_LAC:
             source.on_lac(lac)
-        waiting = self._waiting
+        waiting, end = self._waiting, source.end
         for i, entry_id, payload in zip(picked, entry_ids, payloads, strict=True):
             if payload is None or entry_id not in waiting:
                 self.answered(entry_id, read_reply(replies, i, buffer))
                 continue
-            if source.is_end(entry_id):
+            if entry_id == end:
                 source.on_end(HEADER.unpack_from(buffer, replies.begins[i])[3])
             for future in waiting.pop(entry_id):
                 if not future.done():

@@ -94,6 +94,10 @@ def plan_reads(
 ) -> ReadPlan:
     """The plan for the entries that are the keys of ``wanted``. ``order`` says whose turn it is in an ensemble, and
     ``run_length(first, last)`` how many entries make one run."""
+    if len(wanted) == 1:
+        (entry_id,) = wanted
+        ensemble = metadata.fragment_of(entry_id).ensemble
+        return ReadPlan([], _shares(metadata, order(ensemble), [entry_id]))
     ids = alone = sorted(wanted)
     runs: list[tuple[int, int]] = []
     if not wanted.keys().isdisjoint([entry + 1 for entry in ids]):
@@ -140,14 +144,16 @@ def _share_out(
     ensemble = fragment.ensemble
     parts = min(len(ensemble), -(-len(ids) // TOGETHER))
     for part in range(parts):
-        order = next_order(ensemble)
         some = ids[len(ids) * part // parts : len(ids) * (part + 1) // parts]
-        if not metadata.spec.is_striped:
-            yield ReadShare(order[0], order, some)
-            continue
-        shares: dict[BookieId, list[int]] = {}
-        for entry_id in some:
-            write_set = metadata.write_set(entry_id)
-            shares.setdefault(next(one for one in order if one in write_set), []).append(entry_id)
-        for bookie, share in shares.items():
-            yield ReadShare(bookie, order, share)
+        yield from _shares(metadata, next_order(ensemble), some)
+
+
+def _shares(metadata: LedgerMetadata, order: Sequence[BookieId], ids: list[int]) -> list[ReadShare]:
+    """The shares of bookies that are asked in this order; each has the entries of which it is the first."""
+    if not metadata.spec.is_striped:
+        return [ReadShare(order[0], order, ids)]
+    shares: dict[BookieId, list[int]] = {}
+    for entry_id in ids:
+        write_set = metadata.write_set(entry_id)
+        shares.setdefault(next(one for one in order if one in write_set), []).append(entry_id)
+    return [ReadShare(bookie, order, share) for bookie, share in shares.items()]

@@ -14,6 +14,7 @@ from bookkeeper.ledger.read.read_plan import (
     ENTRY_BYTES_GUESS,
     RUN_ENTRIES_MAX,
     TOGETHER,
+    ReadPlan,
     ReadShare,
     RunLength,
     plan_reads,
@@ -102,6 +103,13 @@ def test_neighbours_become_runs_and_the_others_a_share() -> None:
     plan = plan_reads(dict.fromkeys([7, 3, 4, 30, 5, 31]), OPEN, as_it_is, any_length)
     assert plan.runs == [(3, 3), (30, 2)]
     assert plan.shares == [ReadShare(B1, (B1, B2, B3), [7])]
+
+
+def test_a_lone_entry_is_asked_for_at_the_first_bookie_that_holds_it() -> None:
+    alone = plan_reads({100: None}, TWO_FRAGMENTS, as_it_is, any_length)
+    assert alone == ReadPlan([], [ReadShare(B1, (B1, B2, B4), [100])])
+    striped = plan_reads({1: None}, STRIPED, as_it_is, any_length)
+    assert striped == ReadPlan([], [ReadShare(B2, (B1, B2, B3), [1])])
 
 
 def test_a_run_is_no_longer_than_it_may_be() -> None:
