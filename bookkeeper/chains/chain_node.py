@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, Self, TypeVar
 
-from bookkeeper.meta.store import MetadataStore, Operation, Set, Version, Watch, ensure_created, settled_set
+from bookkeeper.meta.store import (
+    MetadataStore,
+    Operation,
+    Set,
+    Version,
+    Versioned,
+    Watch,
+    ensure_created,
+    settled_set,
+)
 
 
 class ChainValue(Protocol):
@@ -43,9 +52,18 @@ class ChainNode(Generic[V]):
         Raises:
             NoSuchKeyError: there is none.
         """
+        found = await self._found()
+        return found.value, found.version
+
+    async def read_created(self) -> tuple[V, Version, int]:
+        """As ``read``, and the write that created the node, for nodes that may be deleted and made anew under their
+        names; 0 for others."""
+        return (*await self.read(), 0)
+
+    async def _found(self) -> Versioned[V]:
         await self.store.sync(self.path)
         found = await self.store.get(self.path)
-        return self._decode(found.value), found.version
+        return found.over(self._decode(found.value))
 
     async def create_if_absent(self, value: V) -> None:
         """Make the node if there is none."""
@@ -53,13 +71,14 @@ class ChainNode(Generic[V]):
             return
         await ensure_created(self.store, self.path, self._encode(value))
 
-    async def write(self, value: V, expected: Version) -> Version:
+    async def write(self, value: V, expected: Version, *, created_txn: int = 0) -> Version:
         """Replace version ``expected``. A lost reply is settled by reading again.
 
         Raises:
             MetadataConflictError: someone else replaced it.
+            NoSuchKeyError: there is none, or another write than ``created_txn`` has created it.
         """
-        return await settled_set(self.store, self.path, self._encode(value), expected)
+        return await settled_set(self.store, self.path, self._encode(value), expected, created_txn=created_txn)
 
     async def write_with(
         self, value: V, expected: Version, others: Sequence[Operation]

@@ -31,8 +31,9 @@ class ClaimLostError(MetadataError):
 class OwnedNode(Generic[V]):
     """The node of one owner: it remembers the value, and changes it step by step. One step at a time."""
 
-    def __init__(self, node: ChainNode[V], value: V, version: Version) -> None:
-        self.node, self.value = node, value
+    def __init__(self, node: ChainNode[V], value: V, version: Version, created_txn: int = 0) -> None:
+        """``created_txn``: as ``ChainNode.read_created`` gives it."""
+        self.node, self.value, self._created_txn = node, value, created_txn
         self._epoch, self._nonce = value.epoch, value.nonce
         self._version: Version | None = version
         """None after a step whose outcome is unknown."""
@@ -56,14 +57,14 @@ class OwnedNode(Generic[V]):
             NoSuchKeyError: there is no node. MetadataUnavailableError: the outcome is unknown.
         """
         while True:
-            value, version = await node.read()
+            value, version, created_txn = await node.read_created()
             if check is not None:
                 check(value)
             if look is not None:
                 await look(value)
             value = value.claim(owner, nonce)
             try:
-                return cls(node, value, await node.write(value, version))
+                return cls(node, value, await node.write(value, version, created_txn=created_txn), created_txn)
             except MetadataConflictError:
                 continue
 
@@ -78,7 +79,7 @@ class OwnedNode(Generic[V]):
             self.value, self._version = await self._read()
         value, version, self._version = change(self.value), self._version, None
         try:
-            self._version = await self.node.write(value, version)
+            self._version = await self.node.write(value, version, created_txn=self._created_txn)
             self.value = value
         except MetadataConflictError as error:
             await self.ensure_current()

@@ -6,9 +6,9 @@ ledgers, so its file is private.
 
 The values are read one after another, so they are those of the time while it was taken, not of one moment; each
 ledger's metadata are one value. Ledgers are read before and after what names them, so that a stream or a journal that
-begins a segment meanwhile names no ledger that is missing; a ledger that is deleted or brought back meanwhile is one of
-the two. Whoever has seen a transaction after the head's is told that the restored cluster is
-older, and ``bk metadata accept-rollback`` goes on from there.
+begins a segment meanwhile names no ledger that is missing; so are values that lie deeper, as a stream's pages. A ledger
+that is deleted or brought back meanwhile is one of the two. Whoever has seen a transaction after the head's is told
+that the restored cluster is older, and ``bk metadata accept-rollback`` goes on from there.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Final
 
 from bookkeeper.errors import MetadataError, MetadataFormatError, NoClusterError, NoSuchKeyError, in_words
@@ -29,7 +30,7 @@ from bookkeeper.meta.records.layout import Layout
 from bookkeeper.meta.records.lineage import COPYING, MOVED
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.store_copy import CopyReport, Progress, StoreCopy
-from bookkeeper.meta.store_steps import ClusterLocation, is_ledger, probe, walk
+from bookkeeper.meta.store_steps import ClusterLocation, chunks, is_ledger, probe, walk
 from bookkeeper.meta.stores.memory import MemoryCluster, MemorySnapshot
 from bookkeeper.meta.stores.tree import TreeNode
 
@@ -154,23 +155,20 @@ async def take_backup(place: ClusterLocation, *, now_ms: int, progress: Progress
     layout = await _layout(place)
     generator = paths.root if layout is Layout.FLAT else paths.id_generator
     values: dict[str, bytes] = {}
-    for root in (paths.root, paths.own_root, paths.root):  # what names ledgers is read between two looks at them
-        waiting: list[str] = []
-        async for path in walk(store, (root,)):
-            if path not in values:
-                waiting.append(path)
-            if len(waiting) == _AT_ONCE:
-                values.update(await _kept(place, waiting))
-                waiting.clear()
+    for root in (paths.root, paths.own_root, paths.own_root, paths.root):  # what names others between two looks at them
+        there = [path async for path in walk(store, (root,)) if path not in values]
+        for _, level in groupby(there[::-1], _depth):  # the deepest first: a stream's pages before what names them
+            for chunk in chunks(list(level), _AT_ONCE):
+                values.update(await _kept(place, chunk))
                 progress("reading", len(values), 0)
-        values.update(await _kept(place, waiting))
     for deleted in list(
         deleted_among(paths, values)
     ):  # it was deleted or brought back meanwhile: it can be brought back
         values.pop(layout.ledger_path(paths.root, deleted), None)
     # the last number is read after all values, so that it is above every id that they name
     number = await probe(store, generator) if await store.exists(generator) is not None else -1
-    return MetadataBackup(paths.root, instance_id, transaction, number, generator, now_ms, values)
+    parents_first = {path: values[path] for path in sorted(values, key=lambda path: (_depth(path), path))}
+    return MetadataBackup(paths.root, instance_id, transaction, number, generator, now_ms, parents_first)
 
 
 async def restore_backup(
@@ -205,6 +203,10 @@ def _node(value: bytes, children_made: int = 0) -> TreeNode:
     return TreeNode(value, 0, 0, 0, None, children_made)
 
 
+def _depth(path: str) -> int:
+    return path.count("/")
+
+
 def _packed(value: bytes) -> str:
     return base64.b64encode(value).decode()
 
@@ -216,7 +218,7 @@ async def _layout(place: ClusterLocation) -> Layout:
         return Layout.HIERARCHICAL
 
 
-async def _kept(place: ClusterLocation, chunk: list[str]) -> dict[str, bytes]:
+async def _kept(place: ClusterLocation, chunk: Sequence[str]) -> dict[str, bytes]:
     """The values of these paths that outlive every session. One that is gone meanwhile is left out."""
 
     async def one(path: str) -> tuple[str, bytes] | None:

@@ -347,28 +347,42 @@ async def settled_create(store: MetadataStore, path: str, value: bytes, *, paren
     raise _lost_too_often(path, len(value))
 
 
-async def settled_delete(store: MetadataStore, path: str, expected: Version | None) -> None:
-    """Delete a value and know whether it is gone (M8). If it is gone after a lost reply, it counts as deleted.
+async def settled_delete(store: MetadataStore, path: str, expected: Version | None, *, created_txn: int = 0) -> None:
+    """Delete a value and know whether it is gone (M8). If it is gone after a lost reply, it counts as deleted; so it
+    does if somebody has created another one since, which stays.
+
+    ``created_txn``: only the value that this write created; 0: the one that is there. No store compares that in a
+    deletion: it is read right before each attempt.
 
     Raises:
-        MetadataConflictError, NoSuchKeyError, NotEmptyError: as ``delete``.
-        MetadataUnavailableError: it is not known whether the value is gone: the store could not be read again.
+        MetadataConflictError, NotEmptyError: as ``delete``.
+        NoSuchKeyError: there is no value, or another write created it.
+        MetadataUnavailableError: it is not known whether the value is gone: the store could not be read again, or gave
+            no answer ``LOST_MAX`` times.
     """
-    unsure = False
-    while True:
+    await store.sync(path)
+    found = await store.get(path)
+    check_creation(path, found.created_txn, created_txn)
+    created_txn, unsure = found.created_txn, False
+    for _ in range(LOST_MAX):
         try:
-            await store.delete(path, expected)
+            return await store.delete(path, found.version if unsure and expected is None else expected)
         except OUTCOME_UNKNOWN:
             unsure = True
-            await store.sync(path)
-            if await store.exists(path) is None:
-                return
+        except MetadataConflictError:
+            if not unsure or expected is not None:
+                raise
         except NoSuchKeyError:
             if not unsure:
                 raise
-            return
-        else:
-            return
+            return None
+        there = await get_or_none(store, path, fresh=True)
+        if there is None or there.created_txn != created_txn:
+            return None
+        found = there
+    raise MetadataUnavailableError(
+        f"{path} was not deleted: the store gave no answer to {LOST_MAX} attempts; try again later"
+    )
 
 
 async def get_or_none(store: MetadataStore, path: str, *, fresh: bool = False) -> Versioned[bytes] | None:

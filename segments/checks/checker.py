@@ -197,7 +197,7 @@ class StreamChecker:
             raise StreamNotFoundError(f"there is no stream {node.name}", stream=node.name) from None
         repaired = False
         if self._options.repair and value.value.decode() == node.stream_id:
-            await settled_delete(metadata.store, path, value.version)
+            await settled_delete(metadata.store, path, value.version, created_txn=value.created_txn)
             repaired = True
         text = f"the name leads to {node.stream_id}, and there is no such stream"
         return (Finding(Problem.NAME_WITHOUT_STREAM, node.name, text, repaired=repaired),)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from bookkeeper.chains import ChainNode
 from bookkeeper.errors import KeyExistsError, MetadataConflictError, NoSuchKeyError
-from bookkeeper.meta.store import Check, Version, settled_create, settled_delete, settled_set
+from bookkeeper.meta.store import Check, Version, get_or_none, settled_create, settled_delete, settled_set
 from segments.cursors.cursor_format import decode_cursor, encode_cursor
 from segments.cursors.cursor_state import CursorState
 from segments.error_translation import worded
@@ -45,12 +45,18 @@ class CursorNode(ChainNode[CursorState]):
         Raises:
             CursorNotFoundError: there is none. StreamCorruptError, UnsupportedStreamFormatError.
         """
+        state, version, _ = await self.read_created()
+        return state, version
+
+    async def read_created(self) -> tuple[CursorState, Version, int]:
+        """As ``read``: a cursor of a deleted one's name is another one, whose versions begin again."""
         try:
-            return await super().read()
+            found = await self._found()
         except NoSuchKeyError as error:
             raise CursorNotFoundError(
                 f"stream {self.stream} has no cursor named {self.name}", stream=self.stream
             ) from error
+        return found.value, found.version, found.created_txn
 
     async def create(self, state: CursorState) -> bool:
         """Make the node. False: there is one already. The state's nonce is its maker's."""
@@ -61,13 +67,14 @@ class CursorNode(ChainNode[CursorState]):
         await self._announce()
         return True
 
-    async def write(self, value: CursorState, expected: Version) -> Version:
+    async def write(self, value: CursorState, expected: Version, *, created_txn: int = 0) -> Version:
         """Replace version ``expected``. What an owner could not announce of a chosen place the next one does.
 
         Raises:
             MetadataConflictError: someone else replaced it.
+            NoSuchKeyError: it was deleted, and perhaps made anew.
         """
-        version = await super().write(value, expected)
+        version = await super().write(value, expected, created_txn=created_txn)
         if value.is_placed:
             await self._announce()
         return version
@@ -78,7 +85,7 @@ class CursorNode(ChainNode[CursorState]):
         try:
             found = await self.store.get(self.path)
             if found.value == encode_cursor(state):
-                await settled_delete(self.store, self.path, found.version)
+                await settled_delete(self.store, self.path, found.version, created_txn=found.created_txn)
         except (MetadataConflictError, NoSuchKeyError):
             pass
 
@@ -119,14 +126,12 @@ class CursorNode(ChainNode[CursorState]):
                 return False
             return True
         while True:
-            await self.store.sync(self.path)
-            try:
-                found = await self.store.get(self.path)
-                may_move(_whose(found.value))
-                await settled_delete(self.store, self.path, found.version)
-            except NoSuchKeyError:
+            if (found := await get_or_none(self.store, self.path, fresh=True)) is None:
                 return False
-            except MetadataConflictError:
+            may_move(_whose(found.value))
+            try:
+                await settled_delete(self.store, self.path, found.version, created_txn=found.created_txn)
+            except (MetadataConflictError, NoSuchKeyError):
                 continue
             return True
 

@@ -91,10 +91,10 @@ class CursorOwner:
             StreamMetadataError.
         """
         with _worded(node, "reading"):
-            state, version = await node.read()
+            state, version, created_txn = await node.read_created()
             if (state.epoch, state.nonce) != (epoch, nonce):
                 raise ClaimLostError(f"epoch {state.epoch} has taken {node.path} over from {epoch}", state)
-        owned = OwnedNode(node, state, version)
+        owned = OwnedNode(node, state, version, created_txn)
         return cls(node, owned, now_ms, ranges_max=ranges_max, save_every_s=save_every_s, shared=True)
 
     @property

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import grpc
 import grpc.aio
@@ -18,7 +18,9 @@ from bookkeeper.outcome import Outcome
 from bookkeeper.rate_limited_log import RateLimitedLogger
 from segments.errors import (
     GatewayRedirectError,
+    StreamAccessError,
     StreamClosedError,
+    StreamCorruptError,
     StreamError,
     StreamNotReadyError,
     StreamUnavailableError,
@@ -28,6 +30,8 @@ from segments.protocol.refusals import TRAILER, get_status
 from segments.remote.gateway_address import GatewayCredentials
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 PAUSE_S: Final = 0.1
 """The pause before a call is repeated, unless it was sent to another gateway."""
@@ -208,6 +212,42 @@ class GatewayChannels:
                 self._tell(error, until - loop.time())
                 if self.note_failure(stream, address, error):
                     await asyncio.sleep(PAUSE_S)
+
+    async def remove(
+        self, key: str, request: Any, look: Callable[[], Awaitable[T | None]], same: Callable[[T, T], bool]
+    ) -> bool:
+        """Make a call that removes what has a name, and know whether it is gone. While that got no answer it is made
+        again, but not over what has the name since. False: there was nothing.
+
+        Args:
+            look: what has the name; None: nothing. Where the caller may not know, or nobody can tell, the call is not
+                made again.
+            same: whether what was there before is what has the name now.
+
+        Raises: as :meth:`call`.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + PATIENCE_S
+        try:
+            before = await look()
+        except (StreamAccessError, StreamCorruptError):
+            await self.call(key, request, repeat=False)
+            return True
+        if before is None:
+            return False
+        while True:
+            try:
+                await self.call(key, request, repeat=False, patience_s=until - loop.time())
+            except StreamError as error:
+                if not error.retryable or error.outcome is Outcome.REJECTED or loop.time() >= until:
+                    raise
+                self._tell(error, until - loop.time())
+            else:
+                return True
+            await asyncio.sleep(PAUSE_S)
+            now = await look()
+            if now is None or not same(before, now):
+                return True
 
     def _tell(self, error: StreamError, left_s: float) -> None:
         """Say that calls are repeated, and why: otherwise a program, or a command, is silent for all this time."""

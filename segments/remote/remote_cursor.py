@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Self, Unpack
 
 from bookkeeper.client.tasks import Tasks
@@ -221,11 +222,19 @@ class RemoteCursor(CursorFront):
     async def delete(self, *, missing_ok: bool = True) -> None:
         """Delete the cursor. Raises: CursorNotFoundError: there is none, and ``missing_ok`` is off; and as state."""
         await self.abandon()
-        try:
-            await self._channels.call("Cursors.Delete", pb.DeleteCursorRequest(**self._named), repeat=missing_ok)
-        except CursorNotFoundError:
-            if not missing_ok:
-                raise
+        request = pb.DeleteCursorRequest(**self._named)
+        if not missing_ok:
+            await self._channels.call("Cursors.Delete", request, repeat=False)
+            return
+
+        async def look() -> CursorState | None:
+            try:
+                return await self.state()
+            except CursorNotFoundError:
+                return None
+
+        with suppress(CursorNotFoundError):
+            await self._channels.remove("Cursors.Delete", request, look, _may_be_same)
 
     # -- the end -----------------------------------------------------------------------------------------
 
@@ -293,6 +302,13 @@ class RemoteCursor(CursorFront):
                 self._later, self._places = changes + self._later, places + self._places
             if error.retryable and self._claim is not None:
                 self._save_soon()
+
+
+def _may_be_same(before: CursorState, now: CursorState) -> bool:
+    """Whether a cursor may have become this one. Versions, owners and times never go back in the life of one."""
+    if now.version.number == before.version.number:
+        return (now.version, now.epoch >= before.epoch) == (before.version, True)
+    return now.version.number > before.version.number and now.epoch >= before.epoch
 
 
 def _sorted_out(records: tuple[Acked, ...]) -> tuple[list[Acknowledgement], list[Position]]:

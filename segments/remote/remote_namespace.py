@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
@@ -13,6 +14,7 @@ from segments.checks.checker import CheckOptions
 from segments.checks.findings import Finding
 from segments.config import StreamConfig
 from segments.directory.directory import NamespaceEvent, StreamInfo
+from segments.errors import StreamNotFoundError
 from segments.namespace_front import NamespaceFront
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.messages import put_settings
@@ -89,7 +91,17 @@ class RemoteNamespace(NamespaceFront[RemoteStream]):
 
     async def _delete(self, name: str, missing_ok: bool, force: bool) -> None:
         request = pb.DeleteStreamRequest(stream=name, missing_ok=missing_ok, force=force)
-        await self.channels.call("Streams.Delete", request, repeat=missing_ok)
+        if not missing_ok:
+            await self.channels.call("Streams.Delete", request, repeat=False)
+            return
+
+        async def look() -> str | None:
+            try:
+                return str((await self._find(name)).stream_id)
+            except StreamNotFoundError:
+                return None
+
+        await self.channels.remove("Streams.Delete", request, look, operator.eq)
 
     async def _import(
         self, chunks: AsyncIterator[bytes], name: str | None, changes: Mapping[str, Any], dry_run: bool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from typing import Any, NoReturn, Unpack
 
@@ -31,7 +32,7 @@ from segments.remote.remote_writer import RemoteProducer, RemoteWriter, open_pro
 from segments.retention.holds import Hold
 from segments.retention.retention_pass import PassResult
 from segments.retention.truncation import TruncateResult
-from segments.seek import AtSeqNo, Seek
+from segments.seek import Ago, AtCursor, AtSeqNo, Seek
 from segments.stream_front import StreamFront, WriterOptions
 from segments.write.opening import PendingOpen
 from segments.write.producer import GapRule
@@ -206,6 +207,8 @@ class RemoteStream(StreamFront):
 
     async def _truncate(self, before: Seek, up_to_holds: bool, dry_run: bool) -> TruncateResult:
         segments = {segment.number: segment for segment in await self.segments()}
+        if before == LATEST or isinstance(before, Ago | AtCursor):  # else a call that is repeated would hide more
+            before = await self._find(before)
         request = pb.TruncateRequest(
             stream=self.name, before=put_seek(before), up_to_holds=up_to_holds, dry_run=dry_run
         )
@@ -237,7 +240,12 @@ class RemoteStream(StreamFront):
         return get_hold(await self._call("Segments.PutHold", request))
 
     async def release_hold(self, name: str) -> None:
-        await self._call("Segments.DeleteHold", pb.DeleteHoldRequest(stream=self.name, name=name))
+        async def look() -> Hold | None:
+            return next((hold for hold in await self.holds() if hold.name == name), None)
+
+        request = pb.DeleteHoldRequest(stream=self.name, name=name)
+        if not await self._channels.remove("Segments.DeleteHold", request, look, operator.eq):
+            await self._channels.call("Segments.DeleteHold", request, repeat=False)  # it says that there is none
 
     def export(self, start: Position = EARLIEST, stop: Position = LATEST) -> RemoteExport:
         return RemoteExport(self._channels, self.name, start, stop)

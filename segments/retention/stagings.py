@@ -156,7 +156,7 @@ class Stagings:
             about = checked_fields(unpack_json(found.value, FORMAT, what), {"renewed_ms": int}, what)
             if not wanted and about.get("app") != app and now_ms < about["renewed_ms"] + LEASE_MS:
                 return False
-            await settled_delete(self._store, path, found.version)
+            await settled_delete(self._store, path, found.version, created_txn=found.created_txn)
         except NoSuchKeyError:
             return True
         except MetadataConflictError:

@@ -57,11 +57,12 @@ async def truncate(
     """
     holds, time = HoldNode(client.metadata_store, node), AgreedTime(client, node)
     outcome: TruncateResult | None = None
+    wanted = before
 
     async def decide(chain: StreamChain) -> tuple[StreamChain, list[Check]]:
-        nonlocal outcome
+        nonlocal outcome, wanted
         found, unchanged = await holds.read()
-        wanted = await place(client, chain, before, node.name)
+        wanted = await place(client, chain, wanted, node.name)  # once more it is no later end than the first time
         start, hold = wanted, None
         if wanted > chain.first_position:
             now_ms = time.here_ms()

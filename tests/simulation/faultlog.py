@@ -31,7 +31,8 @@ seeds it must be found. Seeds are tried from 0 on: younger kinds of faults begin
 and metadata at 300, metadata that are put back to an older state at 2000 (every second world is one of these),
 autorecovery at 4000, compaction at 6000, rot that a scrub finds at 8000, a log per ledger at 10000, garbage passes
 at short intervals at 12000, several ledger directories at 14000, ledgers that are brought back at 15000, encrypted
-ledgers at 16000, racks at 18000. Replay one with `python -m tests.simulation --seed SEED --bug NAME`.
+ledgers at 16000, racks at 18000, sessions that end with a write that was done at 20000. Replay one with
+`python -m tests.simulation --seed SEED --bug NAME`.
 
 | Bug | What it does | Breaks | Within | Found at seed | Seen as |
 |---|---|---|---|---|---|

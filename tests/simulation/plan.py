@@ -52,6 +52,10 @@ VOLUME_FAULTS: Final = ("disk_error", "disk_emptied", "directory_full", "drain",
 :mod:`tests.simulation.faults.volume_faults` for each."""
 
 
+ENDED_WRITES: Final = ("ended_write",)
+"""What happens to sessions with the metadata store: from :data:`FIRST_WITH_ENDED_WRITES` on."""
+
+
 DAMAGES: Final = ("rot", "thin", "older_copy", "exchanged", "lag")
 """What happens to files and to metadata stores: from :data:`FIRST_WITH_DAMAGE` on."""
 
@@ -147,6 +151,8 @@ def plan(seed: int) -> WorldPlan:
         repairers=Random(f"plan/{seed}/repairers").choice([0, 0, 1, 2]) if seed >= FIRST_WITH_REPAIRERS else 0,
         deferred=client.protocol == "v3" and seed >= FIRST_OF_LATER and Random(f"plan/{seed}/deferred").random() < 0.4,
     )
+    if seed >= FIRST_WITH_ENDED_WRITES:
+        return _with_ended_writes(made)
     if seed >= FIRST_WITH_RACKS:
         return _with_racks(made)
     if seed >= FIRST_WITH_ENCRYPTION:
@@ -198,6 +204,7 @@ FIRST_WITH_VOLUMES: Final = 14000
 FIRST_WITH_UNDELETION: Final = 15000
 FIRST_WITH_ENCRYPTION: Final = 16000
 FIRST_WITH_RACKS: Final = 18000
+FIRST_WITH_ENDED_WRITES: Final = 20000
 """Worlds of lower seeds, and what was found in them, stay as they are."""
 
 
@@ -261,6 +268,14 @@ def _with_healers(made: WorldPlan) -> WorldPlan:
         fault_pause_s=rng.choice([0.7, 1.5]),
         down_max=rng.choice([1, 2]),
     )
+
+
+def _with_ended_writes(made: WorldPlan) -> WorldPlan:
+    """The same world, where sessions end with writes that were done and that nobody answers: with autorecovery, or
+    where ledgers are deleted and brought back."""
+    made = _with_healers(made) if made.seed % 2 else _with_undeletion(made)
+    others = tuple(fault for fault in made.faults if fault not in ("lost_reply", "outage"))
+    return replace(made, faults=(*others, *ENDED_WRITES, *ENDED_WRITES))
 
 
 def _with_rollback(made: WorldPlan) -> WorldPlan:

@@ -15,6 +15,7 @@ from tests.simulation.plan import (
     FIRST_WITH_COLLECTION,
     FIRST_WITH_DAMAGE,
     FIRST_WITH_ENCRYPTION,
+    FIRST_WITH_ENDED_WRITES,
     FIRST_WITH_HEALERS,
     FIRST_WITH_LEDGER_LOGS,
     FIRST_WITH_RACKS,
@@ -136,3 +137,10 @@ def test_copies_stay_in_different_racks_whatever_is_lost(seed: int) -> None:
     result = run_seed(seed)
     assert not result.problems, result.report()
     assert result.counts["ensembles_apart"] > 3 * result.counts.get("ensembles_together", 0)
+
+
+@pytest.mark.rule("M8", "Z1", "A7", "G8")
+@pytest.mark.parametrize("seed", range(FIRST_WITH_ENDED_WRITES, FIRST_WITH_ENDED_WRITES + 4))
+def test_a_write_that_was_done_when_its_session_ended_does_no_harm(seed: int) -> None:
+    result = run_seed(seed)
+    assert not result.problems, result.report()

@@ -42,6 +42,7 @@ from bookkeeper.errors import (
     BookKeeperError,
     CookieError,
     KeyExistsError,
+    MetadataConflictError,
     MetadataFormatError,
     MetadataUnavailableError,
     SessionExpiredError,
@@ -51,7 +52,7 @@ from bookkeeper.ids import Address, BookieId, LedgerId, bookie_id
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.records.cookies import Cookie
 from bookkeeper.meta.records.disks import DiskProgress
-from bookkeeper.meta.store import get_or_none, settled_create, update
+from bookkeeper.meta.store import LOST_MAX, OUTCOME_UNKNOWN, get_or_none, settled_create
 from bookkeeper.seams import Seams
 from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.base.durable_file import replace_file
@@ -228,7 +229,17 @@ class BookieStart:
             except ValueError as error:
                 raise MetadataFormatError(f"{path} is not a number") from error
 
-        self.boot = int((await update(store, path, following)).value)
+        for _ in range(LOST_MAX):
+            found = await store.get(path)
+            value = following(found.value)
+            try:
+                await store.set(path, value, found.version, created_txn=found.created_txn)
+            except (MetadataConflictError, *OUTCOME_UNKNOWN):  # then this number may be another process's
+                await store.sync(path)
+                continue
+            self.boot = int(value)
+            return
+        raise MetadataUnavailableError(f"{path} was not counted in {LOST_MAX} attempts: start the bookie again")
 
     def _opened(self) -> int:
         """The number of the last start that had the disk open, as the directory says; 0 if it does not."""

@@ -204,11 +204,15 @@ class DeletedLedgers:
         return await self._remove(ledger_id, [] if version is None else [Check(marks, version)])
 
     async def remove(self, ledger_id: LedgerId) -> None:
-        """Remove a record, whatever its grace. A missing one counts as removed. Raises: MetadataUnavailableError: it is
-        not known whether it is removed; or the store gave no answer, and it is still there."""
+        """Remove a record, whatever its grace. A missing one counts as removed. One that a later deletion has written
+        stays. Raises: MetadataUnavailableError: it is not known whether it is removed; or the store gave no answer, and
+        it is still there."""
+        found = await get_or_none(self._store, self.path(ledger_id), fresh=True)
+        created_txn = found.created_txn if found is not None else 0
         for _ in range(LOST_MAX):
-            if await self._remove(ledger_id, []):
+            if found is None or found.created_txn != created_txn or await self._remove(ledger_id, []):
                 return
+            found = await get_or_none(self._store, self.path(ledger_id), fresh=True)
         raise MetadataUnavailableError(
             f"deleted ledger {ledger_id} can still be brought back: the store gave no answer to {LOST_MAX} attempts to "
             "end that; try again later"

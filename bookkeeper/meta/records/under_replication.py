@@ -95,20 +95,14 @@ class UnderReplication:
         return UnderReplicationMark(ledger_id, bookies, found.version, since_ms, found.created_txn)
 
     async def remove(self, mark: UnderReplicationMark) -> bool:
-        """Remove a mark, unless it was written again, or made anew, since it was read. Returns whether it is removed.
-
-        No store compares in a deletion which write made a value: that is read right before it.
-        """
+        """Remove a mark, unless it was written again, or made anew, since it was read. Returns whether that is so."""
         path = mark_path(self._root, mark.ledger_id)
         try:
-            await self._store.sync(path)
-            if (await self._store.get(path)).created_txn != mark.created_txn:
-                return False
-            await settled_delete(self._store, path, mark.version)
+            await settled_delete(self._store, path, mark.version, created_txn=mark.created_txn)
         except MetadataConflictError:
             return False
         except NoSuchKeyError:
-            return True
+            return await self._store.exists(path) is None
         await self._remove_empty_parents(path)
         return True
 

@@ -5,8 +5,9 @@ operation takes effect one turn of the loop after its call, watches follow by ``
 
 Faults happen only on request: :meth:`MemoryCluster.expire` ends a session, :meth:`~MemoryCluster.suspend` and
 :meth:`~MemoryCluster.resume` cut one off, :meth:`~MemoryCluster.begin_outage` everybody; an :class:`Interference`
-delays requests and replies or loses them; :meth:`~MemoryStore.lag` shows one session the past until it syncs;
-:meth:`~MemoryCluster.snapshot` and :meth:`~MemoryCluster.restore` bring back an old state.
+delays requests and replies, loses them, or ends a session when it has done a write; :meth:`~MemoryStore.lag` shows one
+session the past until it syncs; :meth:`~MemoryCluster.snapshot` and :meth:`~MemoryCluster.restore` bring back an old
+state.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ class Fate:
     request_lost: bool = False
     reply_lost: bool = False
     delay_after_s: float = 0.0
+    session_ends: bool = False
+    """The service has done it, and ends the session before the reply."""
 
 
 class Interference(Protocol):
@@ -348,8 +351,12 @@ class MemoryStore(TreeStore):
                 self.lag()
             if not fate.reply_lost:
                 self._saw(self._cluster.transaction)
+        if fate.session_ends:
+            self._cluster.expire(self)
         if fate.delay_after_s:
             await asyncio.sleep(fate.delay_after_s)
+        if session != self.session_id or not self._cluster.is_live(session):
+            raise SessionExpiredError(f"{kind} {path}: session {session} has ended, and no answer has come")
         if fate.reply_lost or self.session is SessionState.SUSPENDED:
             raise MetadataUnavailableError(f"{kind} {path}: no answer")
         return result

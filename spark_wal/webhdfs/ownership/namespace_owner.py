@@ -202,10 +202,16 @@ class NamespaceOwner:
         self.namespace.memory.limit = self.config.memory_max
 
     async def collect_orphans(self) -> int:
-        """Remove blobs of earlier owners that no file uses. Returns their number."""
+        """Remove blobs of earlier owners that no file uses. Returns their number. A file that is removed meanwhile has
+        its blob until its removal is durable: the next owner may find it there.
+
+        Raises:
+            NotOwnerError: this gateway will never know what is durable; nothing was removed.
+        """
         count = 0
         infos = await self.blobs.list()
-        referenced = self.namespace.blobs()
+        referenced, seen = self.namespace.blobs(), self.namespace.sequence
+        await self.settled(seen)
         for info in infos:
             if info.epoch < self.epoch and info.blob not in referenced:
                 await self.blobs.delete(info.blob)

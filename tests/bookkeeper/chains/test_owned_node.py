@@ -71,7 +71,7 @@ async def test_after_a_step_of_unknown_outcome_the_next_one_reads_again() -> Non
     owner = await claim(shelf)
     write = owner.node.write
 
-    async def done_and_not_known(value: Page, expected: Version) -> Version:
+    async def done_and_not_known(value: Page, expected: Version, *, created_txn: int = 0) -> Version:
         await write(value, expected)
         raise MetadataUnavailableError("the store went away")
 
@@ -149,7 +149,7 @@ async def test_an_owner_of_the_same_epoch_but_another_claim_does_not_go_on_after
     before = await shelf_with_a_page(shelf)
     old = await OwnedNode.claim(shelf.record(), "me", "n-old")
 
-    async def lost(value: Page, expected: Version) -> Version:
+    async def lost(value: Page, expected: Version, *, created_txn: int = 0) -> Version:
         raise MetadataUnavailableError("the store went away")
 
     write, old.node.write = old.node.write, lost  # type: ignore[method-assign]

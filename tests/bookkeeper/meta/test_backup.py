@@ -203,3 +203,32 @@ async def test_a_backup_that_was_cut_or_changed_is_refused() -> None:
     ):
         with pytest.raises(MetadataFormatError, match=said):
             MetadataBackup.decode(wrong)
+
+
+@pytest.mark.rule("M9")
+@pytest.mark.parametrize("at", range(7))
+async def test_what_names_a_page_below_it_names_none_that_is_missing(at: int) -> None:
+    """A stream's node names a page, and another one, and the first one goes: at any moment of a backup."""
+    _, store = await cluster()
+    metadata = await Metadata.over(store, seams())
+    home = metadata.own("segments", "streams", "s")
+    for path, value in ((f"{home}/chain", b"a"), (f"{home}/pages/a", b"")):
+        await store.create(path, value, parents=True)
+    calls = 0
+
+    class Busy:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(store, name)
+
+        async def get(self, path: str) -> Any:
+            nonlocal calls
+            if home in path:
+                number, calls = calls, calls + 1
+                if number == at:
+                    await store.create(f"{home}/pages/b")
+                    await store.set(f"{home}/chain", b"b", None)
+                    await store.delete(f"{home}/pages/a", None)
+            return await store.get(path)
+
+    values = (await taken(Busy())).values
+    assert f"{home}/pages/{values[f'{home}/chain'].decode()}" in values

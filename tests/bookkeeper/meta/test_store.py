@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from bookkeeper.errors import MetadataUnavailableError, SessionExpiredError
+from bookkeeper.errors import (
+    MetadataConflictError,
+    MetadataUnavailableError,
+    NoSuchKeyError,
+    SessionExpiredError,
+)
 from bookkeeper.meta.store import (
+    LOST_MAX,
     Check,
+    Create,
     MetadataStore,
     Version,
     settled_create,
@@ -17,7 +25,8 @@ from bookkeeper.meta.store import (
     settled_set,
     settled_set_if,
 )
-from tests.bookkeeper.meta.services import MemoryService
+from bookkeeper.meta.stores.memory import Fate
+from tests.bookkeeper.meta.services import FINE, REPLY_LOST, REQUEST_LOST, Losing, MemoryService
 from tests.contracts.metadata_store import MetadataStoreContract
 
 
@@ -55,3 +64,52 @@ async def test_a_write_is_settled_whether_its_reply_was_lost_or_its_session_ende
     assert await SETTLED[kind](store) == {"set": 1, "multi": 1, "create": 0, "delete": None}[kind]
     assert await store.exists("/old") == {"set": 1, "multi": 1, "create": 0, "delete": None}[kind]
     assert (await store.exists("/new") is not None) == (kind == "create")
+
+
+@pytest.mark.rule("M8")
+@pytest.mark.parametrize("expected", [None, Version(0)])
+async def test_a_deletion_without_an_answer_spares_what_was_made_anew(expected: Version | None) -> None:
+    service = MemoryService()
+    store = await service.connect()
+    await store.create("/a", b"first")
+    service.cluster.interference = Anew(service, "/a", REPLY_LOST)
+    await settled_delete(store, "/a", expected)
+    assert (await store.get("/a")).value == b"second"
+
+
+@pytest.mark.rule("M8")
+async def test_a_deletion_that_was_not_done_is_repeated_also_over_what_was_written_since() -> None:
+    service = MemoryService()
+    store = await service.connect()
+    await store.create("/a", b"first")
+    service.cluster.interference = Losing(delete=[REQUEST_LOST, REQUEST_LOST], sync=[FINE])
+    deleting = asyncio.create_task(settled_delete(store, "/a", None))
+    other = await service.connect()
+    await other.set("/a", b"more", None)
+    await deleting
+    assert await store.exists("/a") is None
+    service.cluster.interference = Losing(delete=[REQUEST_LOST] * LOST_MAX)
+    await store.create("/a", b"again")
+    with pytest.raises(MetadataUnavailableError, match="no answer to 10 attempts"):
+        await settled_delete(store, "/a", None)
+    with pytest.raises(NoSuchKeyError, match="created anew"):
+        await settled_delete(store, "/a", None, created_txn=1)
+    with pytest.raises(MetadataConflictError):
+        await settled_delete(store, "/a", Version(4))
+    assert (await store.get("/a")).value == b"again"
+
+
+class Anew:
+    """Somebody makes a value anew as soon as its deletion is done, of which no answer comes."""
+
+    def __init__(self, service: MemoryService, path: str, fate: Fate) -> None:
+        self._cluster, self._path, self._fate = service.cluster, path, fate
+        self._deleted = False
+
+    def fate(self, session: int, kind: str, path: str) -> Fate:
+        if kind == "delete" and not self._deleted:
+            self._deleted = True
+            return self._fate
+        if self._deleted and self._path not in self._cluster.dump():
+            self._cluster.write(0, lambda transaction: transaction.run([Create(self._path, b"second")]))
+        return Fate()

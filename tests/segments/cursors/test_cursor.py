@@ -229,10 +229,10 @@ def _removed_on(monkeypatch: pytest.MonkeyPatch, method: str, stream: BuiltStrea
     """The first segment goes at the moment at which a cursor's place is about to be stored."""
     plain = getattr(CursorNode, method)
 
-    async def late(record: CursorNode, *arguments: object) -> object:
+    async def late(record: CursorNode, *arguments: object, **options: object) -> object:
         if (await stream.chain()).find(1) is not None:
             await stream.change(lambda chain: chain.truncate(Position(2, 0, 0), 10).remove(1))
-        return await plain(record, *arguments)
+        return await plain(record, *arguments, **options)
 
     monkeypatch.setattr(CursorNode, method, late)
 
@@ -293,9 +293,9 @@ def test_a_cursor_that_is_claimed_meanwhile_is_not_taken_over_without_force(
         async with make():
             pass
         owner = make(owner="billing-1")
-        read = CursorNode.read
+        read = CursorNode.read_created
 
-        async def late(self: CursorNode) -> tuple[CursorState, Version]:
+        async def late(self: CursorNode) -> tuple[CursorState, Version, int]:
             found = await read(self)
             if not claimed:
                 claimed.append(True)
@@ -303,7 +303,7 @@ def test_a_cursor_that_is_claimed_meanwhile_is_not_taken_over_without_force(
             return found
 
         claimed: list[bool] = []
-        monkeypatch.setattr(CursorNode, "read", late)
+        monkeypatch.setattr(CursorNode, "read_created", late)
         changes: dict[str, Callable[[Cursor], Awaitable[object]]] = {
             "reset": lambda cursor: cursor.reset(LATEST),
             "restore": lambda cursor: cursor.restore(1),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bookkeeper.errors import MetadataConflictError
+from bookkeeper.chains import OwnedNode
+from bookkeeper.errors import MetadataConflictError, NoSuchKeyError
 from segments.cursors.acked_ranges import Mark
 from segments.cursors.cursor_node import CursorNode, cursor_names, read_cursors
 from segments.cursors.cursor_state import CursorState
@@ -37,5 +38,26 @@ def test_records_are_made_once_listed_replaced_and_deleted() -> None:
         await stream.node.store.set(CursorNode(metadata, "built", "built", "b").path, b"?", None)
         with pytest.raises(StreamCorruptError):
             await read_cursors(metadata, "built", "built")
+
+    simulated(story)
+
+
+@pytest.mark.rule("C5")
+def test_the_owner_of_a_deleted_cursor_moves_none_of_its_name() -> None:
+    """The versions of one that was made anew begin again, and reach those of the old one."""
+
+    async def story(stream: BuiltStream) -> None:
+        metadata = stream.client.metadata_store
+        old = CursorNode(metadata, "built", "built", "c")
+        await old.create(CursorState.create(Mark(0, EARLIEST), 1, "n1"))
+        owner = await OwnedNode.claim(old, "old", "n2")
+        await CursorNode(metadata, "built", "built", "c").delete()
+        new = CursorNode(metadata, "built", "built", "c")
+        await new.create(CursorState.create(Mark(3, Position(1, 3, 0)), 2, "n3"))
+        await OwnedNode.claim(new, "new", "n4")
+        with pytest.raises(NoSuchKeyError, match="anew"):
+            await owner.step(lambda state: state.reset(Mark(9, Position(1, 9, 0)), 3))
+        state, _ = await new.read()
+        assert (state.owner, state.mark.seq_no) == ("new", 3)
 
     simulated(story)

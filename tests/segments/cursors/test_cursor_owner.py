@@ -36,7 +36,7 @@ def test_a_store_that_is_away_is_told_to_who_waits_and_tried_again_for_who_does_
     async def story(stream: BuiltStream) -> None:
         owner = await owner_of(stream)
 
-        async def away(*args: object) -> None:
+        async def away(*args: object, **options: object) -> None:
             raise MetadataUnavailableError("away")
 
         monkeypatch.setattr(CursorNode, "write", away)

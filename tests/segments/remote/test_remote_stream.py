@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from segments.errors import SeekFormatError, StreamConfigError, StreamSealedError
-from segments.position import EARLIEST, Position
+from segments.errors import (
+    HoldNotFoundError,
+    SeekFormatError,
+    StreamConfigError,
+    StreamSealedError,
+    StreamUnavailableError,
+)
+from segments.gateway.calls.cursor_calls import CursorCalls
+from segments.gateway.calls.segment_calls import SegmentCalls
+from segments.gateway.calls.stream_calls import StreamCalls
+from segments.gateway.guard.grpc_call import GrpcCall
+from segments.position import EARLIEST, LATEST, Position
 from segments.record import Record, from_ms
 from segments.remote import connect
 from segments.seek import AtSeqNo
@@ -101,3 +112,53 @@ async def test_what_a_gateway_does_not_do_is_refused_in_a_sentence(tmp_path: Pat
             await stream.writer(owner="me")
         with pytest.raises(SeekFormatError, match="is a text and no place"):
             await stream.count("earliest")  # type: ignore[arg-type]
+
+
+@pytest.mark.rule("M8")
+async def test_what_is_hidden_or_removed_is_what_was_meant_when_the_answer_was_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each call is done, and something comes under its name, or behind the stream's end, before it is made again."""
+    meanwhile: dict[str, Callable[[], Awaitable[object]]] = {}
+
+    def answered_late(calls: type, method: str) -> None:
+        plain = getattr(calls, method)
+
+        async def late(self: object, request: object, call: GrpcCall) -> object:
+            reply = await plain(self, request, call)
+            if (do := meanwhile.pop(f"{calls.__name__}.{method}", None)) is not None:
+                await do()
+                raise StreamUnavailableError("this gateway goes away")
+            return reply
+
+        monkeypatch.setattr(calls, method, late)
+
+    for calls, method in ((SegmentCalls, "truncate"), (SegmentCalls, "delete_hold"), (CursorCalls, "delete")):
+        answered_late(calls, method)
+    answered_late(StreamCalls, "delete")
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        here = gateway._namespace
+        assert here is not None
+        stream = await namespace.create("s", config=CONFIG)
+        async with stream.writer() as writer:
+            await writer.append(b"0")
+            meanwhile["SegmentCalls.truncate"] = lambda: writer.append(b"1")
+            await stream.truncate(LATEST)
+            first = await stream.first()
+            assert first is not None and first.value == b"1"
+        await stream.hold("h", note="old")
+        same = await here.open("s")
+        meanwhile["SegmentCalls.delete_hold"] = lambda: same.hold("h", note="new")
+        await stream.release_hold("h")
+        assert [hold.note for hold in await stream.holds()] == ["new"]
+        await stream.release_hold("h")
+        with pytest.raises(HoldNotFoundError):
+            await stream.release_hold("h")
+        async with same.cursor("c") as cursor:
+            await cursor.advance(first)
+        meanwhile["CursorCalls.delete"] = lambda: same.cursor("c").make()
+        await stream.cursor("c").delete()
+        assert (await stream.cursor("c").state()).version.number == 1
+        meanwhile["StreamCalls.delete"] = lambda: here.create("s", config=CONFIG)
+        await namespace.delete("s", missing_ok=True)
+        assert (await namespace.open("s")).id != stream.id and not meanwhile

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from bookkeeper import BookKeeper
+from bookkeeper.errors import MetadataConflictError
+from bookkeeper.meta.store import Version
+from segments.chain import StreamChain
 from segments.errors import PositionFormatError, StreamHeldError, StreamNotFoundError
 from segments.position import EARLIEST, LATEST, Position
 from segments.record import GapKind, StoredRecord
+from segments.retention import chain_steps, truncation
 from segments.retention.hold_node import HoldNode
 from segments.retention.holds import Hold
 from segments.retention.truncation import end_of_stream, sequence_at, truncate
@@ -172,3 +177,27 @@ def test_a_stream_can_begin_at_an_entry_that_is_damaged() -> None:
         assert (await stream.chain()).start_seq_no == 2
 
     simulated(story)
+
+
+@pytest.mark.rule("M9")
+def test_the_end_is_that_of_the_call_also_when_it_is_decided_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records that came between two attempts were hidden."""
+
+    async def story(client: BookKeeper) -> None:
+        node = await make_stream(client, "live", opened=True)
+        ends = [at(4, 1), at(4, 2)]
+
+        async def growing(_: BookKeeper, chain: StreamChain) -> Position:
+            return ends.pop(0) if len(ends) > 1 else ends[0]
+
+        async def overtaken(*args: Any) -> Version:
+            monkeypatch.setattr(chain_steps, "settled_set_if", plain)
+            raise MetadataConflictError("somebody else has written")
+
+        plain = chain_steps.settled_set_if
+        monkeypatch.setattr(truncation, "end_of_stream", growing)
+        monkeypatch.setattr(chain_steps, "settled_set_if", overtaken)
+        result = await truncate(client, node, LATEST)
+        assert result.start <= at(4, 1) and result.is_change
+
+    run(story)

@@ -64,3 +64,13 @@ class LostReplies:
             reply_lost=rng.random() < self._replies,
             delay_after_s=rng.random() * 0.002,
         )
+
+
+class EndedWrite:
+    """One session ends with its next write, which is done."""
+
+    def __init__(self, session: int) -> None:
+        self._session = session
+
+    def fate(self, session: int, kind: str, path: str) -> Fate:
+        return Fate(session_ends=session == self._session)

@@ -10,7 +10,7 @@ from bookkeeper.testing.world import Node
 from segments.errors import StreamError
 from segments.retention.stagings import Stagings
 from segments.stream import Stream
-from tests.segments.world.stream_cluster import LostReplies
+from tests.segments.world.stream_cluster import EndedWrite, LostReplies
 from tests.segments.world.world_state import APP, CLEANER, DRIVERS, EXECUTORS, HOSTS, READERS, WorldState
 
 
@@ -79,8 +79,16 @@ class Faults:
         await self._world.cluster.until_up(name)
 
     async def _end_session(self, owner: str, other: str) -> None:
-        if owner in self._world.sessions:
-            self._world.cluster.store.expire(self._world.sessions[owner])
+        """At once, or with the next write that is done and that nobody answers."""
+        if (session := self._world.sessions.get(owner)) is None:
+            return
+        store, before = self._world.cluster.store, self._world.cluster.store.interference
+        if len(self.names) % 2:
+            store.expire(session)
+            return
+        store.interference = EndedWrite(session.session_id)
+        await asyncio.sleep(1)
+        store.interference = before
 
     async def _lose_replies(self, owner: str, other: str) -> None:
         store, before = self._world.cluster.store, self._world.cluster.store.interference

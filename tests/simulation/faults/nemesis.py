@@ -497,6 +497,16 @@ class Nemesis:
 
         self._for_a_while(undo, 0.5, 4)
 
+    def ended_write(self) -> None:
+        """Some sessions end when a write of theirs is done, and before anybody is told (M8, Z1)."""
+        store = self.cluster.store
+        store.interference = EndedWrites(Random(self.rng.getrandbits(64)))
+
+        def undo() -> None:
+            store.interference = Distance(Random(self._number))
+
+        self._for_a_while(undo, 0.5, 3)
+
 
 class Distance:
     """An Interference that only takes its time: a store is a machine of its own."""
@@ -521,4 +531,19 @@ class _Losses:
             request_lost=rng.random() < 0.05,
             reply_lost=rng.random() < 0.15,
             delay_after_s=0.01 + rng.random() * 0.05,
+        )
+
+
+class EndedWrites:
+    """An Interference: some writes are the last of their sessions."""
+
+    def __init__(self, rng: Random) -> None:
+        self._rng = rng
+
+    def fate(self, session: int, kind: str, path: str) -> Fate:
+        rng = self._rng
+        return Fate(
+            delay_before_s=rng.random() * 0.01,
+            delay_after_s=rng.random() * 0.01,
+            session_ends=rng.random() < 0.02,
         )

@@ -11,11 +11,11 @@ from bookkeeper.meta.cluster import init_cluster_in
 from bookkeeper.testing.world import Weather
 from tests.simulation.cluster import SwarmCluster
 from tests.simulation.faults.nemesis import Distance, Nemesis
-from tests.simulation.plan import DAMAGES, DECAY, FAULTS, LATER_FAULTS, plan
+from tests.simulation.plan import DAMAGES, DECAY, ENDED_WRITES, FAULTS, LATER_FAULTS, plan
 from tests.simulation.users.actors import MAKERS
 
 
-@pytest.mark.parametrize("kind", FAULTS + LATER_FAULTS + DAMAGES + DECAY)
+@pytest.mark.parametrize("kind", FAULTS + LATER_FAULTS + DAMAGES + DECAY + ENDED_WRITES)
 def test_a_fault_happens_and_is_healed(kind: str) -> None:
     cluster = SwarmCluster(plan(3))
 

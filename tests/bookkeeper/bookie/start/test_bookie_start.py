@@ -17,6 +17,8 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import Address, EntryId
 from bookkeeper.meta.records.bookies import Bookies
+from bookkeeper.meta.store import Version
+from bookkeeper.meta.stores.memory import Fate
 from bookkeeper.net.connection import connect_bookie
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run
@@ -61,6 +63,33 @@ def test_each_start_has_a_higher_boot_number_and_the_port_stays() -> None:
         assert len({(name, port) for _, name, port in seen}) == 1
 
     run(main, listen="b:0")
+
+
+@pytest.mark.rule("A2b", "M8")
+def test_a_start_whose_count_got_no_answer_takes_no_number_that_another_process_has_counted() -> None:
+    class Rival:
+        """Another process of this bookie counts at the same moment; of ours no answer comes."""
+
+        counted = b""
+
+        def fate(self, session: int, kind: str, path: str) -> Fate:
+            if kind != "set" or not path.endswith("/boot/b:3181") or self.counted:
+                return Fate()
+            node = found.metadata.dump()[path]
+            self.counted = b"%d" % (int(node.value) + 1)
+            found.metadata.write(0, lambda transaction: transaction.set(path, self.counted, Version(node.version)))
+            return Fate(request_lost=True)
+
+    async def main(cluster: Cluster) -> None:
+        nonlocal found
+        found = cluster
+        cluster.metadata.interference = rival = Rival()
+        await cluster.up()
+        assert cluster.server is not None
+        assert rival.counted == b"1" and cluster.server.boot == 2
+
+    found: Cluster
+    run(main)
 
 
 @pytest.mark.rule("K21")

@@ -121,6 +121,28 @@ async def test_a_write_that_was_on_its_way_when_the_session_ended_is_not_done(cl
     assert "/e" not in cluster.dump()
 
 
+@pytest.mark.rule("M8", "Z1")
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_a_session_may_end_when_a_write_was_done(cluster: MemoryCluster, at_once: bool) -> None:
+    store = cluster.connect()
+    await store.create("/a", b"one")
+    session, fate = store.session_id, Fate(session_ends=at_once, delay_after_s=0.001)
+    cluster.interference = Losing(set=[fate, fate], create=[fate])
+    writing = asyncio.create_task(store.set("/a", b"two", Version(0)))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    if not at_once:
+        cluster.expire(store)
+    with pytest.raises(SessionExpiredError, match="no answer"):
+        await writing
+    assert (await store.get("/a")).value == b"two" and store.session_id > session
+    if at_once:
+        assert await settled_set(store, "/a", b"three", Version(1)) == 2
+        with pytest.raises(SessionExpiredError):
+            await store.create("/e", ephemeral=True)
+        assert await store.exists("/e") is None
+
+
 @pytest.mark.rule("Z5")
 async def test_what_changed_while_cut_off_is_told_on_return(cluster: MemoryCluster) -> None:
     store, other, calls = cluster.connect(), cluster.connect(), Calls()

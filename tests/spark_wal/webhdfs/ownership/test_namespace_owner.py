@@ -260,6 +260,26 @@ async def test_orphans_of_earlier_owners_are_collected_and_nothing_else() -> Non
 
 
 @in_virtual_time
+async def test_a_removed_files_bytes_are_no_orphan_before_its_removal_is_durable() -> None:
+    blobs = MemoryBlobs()
+    kept = await blobs.create(1)
+    log = HeldLog(2)
+    log.held = False
+    owner = owner_on(log, blobs=blobs)
+    large = NewFile((BlobRef(kept.blob, 0, 0),), 0o644, "a", 1, 1, 1)
+    await owner.change(PutFile("/a", large, overwrite=False))
+    log.held = True
+    removing = asyncio.ensure_future(owner.change(DeletePath("/a", False, 1)))
+    await turns()
+    collecting = asyncio.ensure_future(owner.collect_orphans())
+    await turns()
+    assert kept.blob in blobs.blobs, "the next owner may find the file there"
+    log.release()
+    await removing
+    assert await collecting == 1
+
+
+@in_virtual_time
 async def test_the_bytes_of_a_removed_file_stay_for_a_while() -> None:
     blobs = MemoryBlobs()
     writer = await blobs.create(1)
