@@ -9,7 +9,7 @@ import pytest
 
 from bookkeeper import BookKeeper
 from bookkeeper.errors import MetadataConflictError
-from bookkeeper.meta.store import Version
+from bookkeeper.meta.store import Version, settled_set_if
 from segments.chain import StreamChain
 from segments.errors import PositionFormatError, StreamHeldError, StreamNotFoundError
 from segments.position import EARLIEST, LATEST, Position
@@ -191,10 +191,9 @@ def test_the_end_is_that_of_the_call_also_when_it_is_decided_again(monkeypatch: 
             return ends.pop(0) if len(ends) > 1 else ends[0]
 
         async def overtaken(*args: Any) -> Version:
-            monkeypatch.setattr(chain_steps, "settled_set_if", plain)
+            monkeypatch.setattr(chain_steps, "settled_set_if", settled_set_if)
             raise MetadataConflictError("somebody else has written")
 
-        plain = chain_steps.settled_set_if
         monkeypatch.setattr(truncation, "end_of_stream", growing)
         monkeypatch.setattr(chain_steps, "settled_set_if", overtaken)
         result = await truncate(client, node, LATEST)

@@ -75,20 +75,20 @@ def test_a_start_whose_count_got_no_answer_takes_no_number_that_another_process_
         def fate(self, session: int, kind: str, path: str) -> Fate:
             if kind != "set" or not path.endswith("/boot/b:3181") or self.counted:
                 return Fate()
-            node = found.metadata.dump()[path]
+            metadata = clusters[0].metadata
+            node = metadata.dump()[path]
             self.counted = b"%d" % (int(node.value) + 1)
-            found.metadata.write(0, lambda transaction: transaction.set(path, self.counted, Version(node.version)))
+            metadata.write(0, lambda transaction: transaction.set(path, self.counted, Version(node.version)))
             return Fate(request_lost=True)
 
     async def main(cluster: Cluster) -> None:
-        nonlocal found
-        found = cluster
+        clusters.append(cluster)
         cluster.metadata.interference = rival = Rival()
         await cluster.up()
         assert cluster.server is not None
         assert rival.counted == b"1" and cluster.server.boot == 2
 
-    found: Cluster
+    clusters: list[Cluster] = []
     run(main)
 
 
