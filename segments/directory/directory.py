@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 from bookkeeper.errors import KeyExistsError, MetadataConflictError, NoSuchKeyError
 from bookkeeper.meta import Metadata
-from bookkeeper.meta.store import OUTCOME_UNKNOWN, Create, Delete, get_or_none
+from bookkeeper.meta.store import OUTCOME_UNKNOWN, Create, Delete, Operation, get_or_none
 from segments.chain import RecentHead, StreamChain, StreamHead, StreamSegment
+from segments.directory.settings import named_stream
 from segments.error_translation import worded
 from segments.errors import StreamExistsError, StreamNotFoundError
 from segments.names import check_stream_name, name_path, names_path, unescape_name
@@ -115,16 +116,16 @@ async def rename_stream(client: BookKeeper, old: str, new: str) -> None:
             await store.sync(source)
             if unsure is not None and (there := await get_or_none(store, target)) is not None and there.value == unsure:
                 return
-            try:
-                found = await store.get(source)
-            except NoSuchKeyError as error:
-                raise StreamNotFoundError(f"there is no stream {old}", stream=old) from error
+            if (stream := await named_stream(metadata, old)) is None:
+                raise StreamNotFoundError(f"there is no stream {old}", stream=old)
+            found, settings = stream.name, stream.settings
             if unsure not in (None, found.value):
                 raise StreamNotFoundError(f"stream {old} is another one than it was a moment ago", stream=old)
             if old == new:
                 return
+            rename: list[Operation] = [Delete(source, found.version), Create(target, found.value)]
             try:
-                await store.multi([Delete(source, found.version), Create(target, found.value)])
+                await store.multi([*rename, *([settings] if settings is not None else [])])
             except KeyExistsError as error:
                 raise StreamExistsError(f"there is a stream {new} already", stream=new) from error
             except OUTCOME_UNKNOWN:

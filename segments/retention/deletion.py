@@ -20,8 +20,9 @@ from bookkeeper.chains import OrphanLedger, OwnedNode, delete_orphans, find_orph
 from bookkeeper.chains.orphans import ORPHAN_AGE_S
 from bookkeeper.errors import KeyExistsError, MetadataConflictError, NoSuchKeyError
 from bookkeeper.meta import Metadata
-from bookkeeper.meta.store import OUTCOME_UNKNOWN, Check, Create, Delete, MetadataStore, get_or_none, settled_delete
+from bookkeeper.meta.store import OUTCOME_UNKNOWN, Check, Create, Delete, MetadataStore, settled_delete
 from segments.chain import COMPONENT_TAGS, StreamHead
+from segments.directory.settings import named_stream
 from segments.error_translation import worded
 from segments.errors import (
     ChainCorruptError,
@@ -87,21 +88,21 @@ async def _bury(client: BookKeeper, metadata: Metadata, name: str, *, force: boo
     while True:
         await _make_parent(store, tombstones_path(metadata))
         path = name_path(metadata, name)
-        found = await get_or_none(store, path, fresh=True)
-        if unsure is not None and (found is None or found.value.decode() != unsure.stream_id):
+        found = await named_stream(metadata, name)
+        if unsure is not None and (found is None or found.id != unsure.stream_id):
             if await _is_buried(metadata, unsure):
                 return unsure
             raise StreamNotFoundError(f"stream {name} has another name by now: nothing was deleted", stream=name)
         if found is None:
             raise StreamNotFoundError(f"there is no stream {name}", stream=name)
-        tombstone = Tombstone(found.value.decode(), name, now_ms)
-        conditions: list[Check] = []
+        tombstone = Tombstone(found.id, name, now_ms)
+        conditions: list[Check] = [*found.unchanged]
         if not force:
             conditions.append(await _check_not_held(client, metadata, tombstone))
         grave = _grave(metadata, tombstone.stream_id)
         value = pack_json(FORMAT, {"name": name, "since_ms": now_ms})
         try:
-            await store.multi([*conditions, Delete(path, found.version), Create(grave, value)])
+            await store.multi([*conditions, Delete(path, found.name.version), Create(grave, value)])
         except OUTCOME_UNKNOWN:
             unsure = tombstone
             continue

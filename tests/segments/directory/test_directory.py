@@ -123,6 +123,36 @@ def test_a_rename_that_is_settled_takes_no_other_stream_for_its_own(monkeypatch:
     run(story)
 
 
+@pytest.mark.rule("M9")
+@pytest.mark.parametrize("change", ["rename", "delete"])
+def test_what_was_read_of_a_name_is_not_done_to_another_stream_that_has_it_by_then(
+    change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name has version 0 whatever it leads to: the one stream is moved away, and another one comes, in between."""
+
+    async def story(client: BookKeeper) -> None:
+        first = await make_stream(client, segments=1)
+        store, names = client.metadata_store.store, client.metadata_store
+        really = store.multi
+
+        async def multi(operations: object) -> object:
+            monkeypatch.setattr(store, "multi", really)
+            await rename_stream(client, "orders", "moved")
+            await store.create(name_path(names, "orders"), b"another")
+            return await really(operations)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(store, "multi", multi)
+        if change == "rename":
+            await rename_stream(client, "orders", "new")
+            assert await stream_names(names) == {"moved": first.stream_id, "new": "another"}
+        else:
+            await delete_stream(client, "orders", force=True)
+            assert await stream_names(names) == {"moved": first.stream_id}
+            assert (await first.read())[0].count == 1
+
+    run(story)
+
+
 def test_a_listener_sees_creations_deletions_and_renames() -> None:
     """SEG-112 a listener of a namespace sees what is created, deleted and renamed; of its prefix only."""
 
