@@ -193,7 +193,14 @@ async def restore_backup(
     cluster.restore(MemorySnapshot(nodes, backup.transaction))
     source = ClusterLocation(cluster.connect(), Paths(backup.root), "the backup")
     try:
-        copy = StoreCopy(source, target, new_id=new_id, progress=progress, backup_of=backup.transaction)
+        copy = StoreCopy(
+            source,
+            target,
+            new_id=new_id,
+            progress=progress,
+            backup_of=backup.transaction,
+            backup_name=f"{backup.transaction}, of {backup.taken_ms} ms after 1970",
+        )
         return await copy.run(resume=resume)
     finally:
         await source.store.close()

@@ -104,7 +104,8 @@ class StoreCopy:
     """One run. ``new_id``: a random name for the copy.
 
     ``backup_of``: the source holds a backup, and the cluster may have gone on after this transaction of its store. Then
-    whoever has seen a later one is told so, and new ids begin far above all that the backup knows.
+    whoever has seen a later one is told so, and new ids begin far above all that the backup knows. ``backup_name``
+    tells it from other backups of the cluster.
     """
 
     def __init__(
@@ -115,8 +116,9 @@ class StoreCopy:
         new_id: str,
         progress: Progress,
         backup_of: int | None = None,
+        backup_name: str = "",
     ) -> None:
-        self._backup_of = backup_of
+        self._backup_of, self._backup_name = backup_of, backup_name
         self._source = source
         self._target = target
         self._new_id = new_id
@@ -181,7 +183,8 @@ class StoreCopy:
             raise NoClusterError(f"there is no cluster at {source.name}") from error
         for place in (source, target):
             await refuse_live(place)
-        begun = json.dumps({"from": source.name, "instance_id": instance_id, "by": self._new_id}).encode()
+        about = {"from": source.name, "instance_id": instance_id, "by": self._new_id}
+        begun = json.dumps({**about, **({"backup": self._backup_name} if self._backup_name else {})}).encode()
         self._begun = begun
         there = await self._there()
         if there is not None and not resume:
@@ -189,6 +192,11 @@ class StoreCopy:
         if there is not None and lineage.describe(there.value).get("instance_id") != instance_id:
             text = there.value.decode(errors="replace")
             raise ClusterExistsError(f"another copy into {target.name} has begun: {text}")
+        if there is not None and lineage.describe(there.value).get("backup", self._backup_name) != self._backup_name:
+            raise ClusterExistsError(
+                f"another backup of this cluster is being put back into {target.name}: continue with the file that it "
+                "began with, or put this one into an empty place"
+            )
         if there is not None:
             try:
                 self._claim = await settled_set(target.store, target.paths.own(COPYING), begun, there.version)

@@ -22,7 +22,7 @@ from bookkeeper.meta.records import lineage
 from bookkeeper.meta.records.layout import Layout
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.store import MetadataStore, ensure_created
-from bookkeeper.meta.store_copy import BEYOND_BACKUP
+from bookkeeper.meta.store_copy import BEYOND_BACKUP, StoreCopy
 from bookkeeper.meta.store_steps import ClusterLocation, probe, refuse_live
 from tests.bookkeeper.meta.services import MemoryService, seams
 from tests.bookkeeper.meta.test_store_copy import NEW, fill
@@ -232,3 +232,21 @@ async def test_what_names_a_page_below_it_names_none_that_is_missing(at: int) ->
 
     values = (await taken(Busy())).values
     assert f"{home}/pages/{values[f'{home}/chain'].decode()}" in values
+
+
+async def test_a_restoration_is_continued_with_the_file_that_it_began_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, store = await cluster()
+    backup = await taken(store)
+    other = await take_backup(place(store), now_ms=2_000, progress=quiet)
+    target = await MemoryService().connect()
+
+    async def cut_short(self: StoreCopy, rests: list[str]) -> None:
+        raise MetadataError("the store went away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(StoreCopy, "_copy", cut_short)
+        with pytest.raises(MetadataError, match="went away"):
+            await restore_backup(backup, place(target), new_id="r1", progress=quiet)
+    with pytest.raises(ClusterExistsError, match="another backup of this cluster"):
+        await restore_backup(other, place(target), new_id="r2", progress=quiet, resume=True)
+    assert (await restore_backup(backup, place(target), new_id="r3", progress=quiet, resume=True)).ledgers == 6

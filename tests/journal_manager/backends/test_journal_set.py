@@ -205,6 +205,22 @@ async def test_no_batch_overtakes_another_in_any_member(places: Places) -> None:
         assert await places.edits(name) == [b"a", b"b", b"c"]
 
 
+@pytest.mark.rule("J4")
+async def test_behind_a_batch_that_a_required_member_lacks_it_gets_no_other(places: Places) -> None:
+    writer = await open_writer("set:", members=places.members)
+    segment = await writer.start_segment(TxId(1), 1)
+    places.fail("append", "required")
+    sent = [segment.append(encode_batch(TxId(first), [(0, b"x")])) for first in (1, 2)]
+    with pytest.raises(JournalUnavailableError):
+        await sent[0]
+    places.broken.clear()
+    with pytest.raises(JournalUnavailableError):
+        await sent[1]
+    assert places.calls.count(("append", "required")) == 1 and ("append", "one") not in places.calls
+    await segment.abort()
+    await writer.close()
+
+
 async def test_two_members_that_fail_by_turns_leave_the_whole_log_readable(places: Places) -> None:
     log = await places.log()
     for round_ in range(6):
