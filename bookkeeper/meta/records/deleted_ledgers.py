@@ -269,6 +269,8 @@ class DeletedLedgers:
         """
         for _ in range(LOST_MAX):
             await self._store.sync(path)
+            # before the record: one that is brought back and deleted again has another record, in the same version
+            operations = await self._marks.removal(ledger_id)
             present = await get_or_none(self._store, path)
             record = await get_or_none(self._store, self.path(ledger_id))
             if record is None:
@@ -281,7 +283,6 @@ class DeletedLedgers:
             was = decode(ledger_id, record.value)
             value = was.value
             try:
-                operations = await self._marks.removal(ledger_id)
                 again = _created_again(path, value, was.version)
                 await self._store.multi([Delete(self.path(ledger_id), record.version), *again, *operations])
             except OUTCOME_UNKNOWN:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from typing import Any
 
 import pytest
 
@@ -293,3 +294,42 @@ async def test_the_record_of_an_earlier_release_brings_its_ledger_back() -> None
     await store.set(path, b'{"grace_s": 100}\n' + record.value.partition(b"\n")[2], record.version)
     await ledgers.restore(SEVEN)
     assert (await ledgers.read(SEVEN)).value == found.value
+
+
+@pytest.mark.rule("M2", "M9")
+@pytest.mark.parametrize("at", range(6))
+async def test_metadata_come_back_as_they_were_last_also_when_somebody_else_brought_them_back_meanwhile(
+    at: int,
+) -> None:
+    """It is brought back, changed and deleted again by somebody else: its record has the same version."""
+    service = MemoryService()
+    store = await service.connect()
+    others = ledgers_in(await service.connect())
+    for ledger in (SEVEN, LedgerId(8)):  # the second one keeps the parent
+        await others.create(NEW, ledger)
+    await others.delete(SEVEN, grace_s=100)
+    calls = 0
+
+    class Meanwhile:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(store, name)
+
+        async def get(self, path: str) -> Any:
+            await self._one()
+            return await store.get(path)
+
+        async def exists(self, path: str) -> Version | None:
+            await self._one()
+            return await store.exists(path)
+
+        async def _one(self) -> None:
+            nonlocal calls
+            calls += 1
+            if calls == at + 1:
+                await others.restore(SEVEN)
+                found = await others.read(SEVEN)
+                await others.write(SEVEN, NEW.begin_recovery(), found.version)
+                await others.delete(SEVEN, grace_s=100)
+
+    await ledgers_in(Meanwhile()).restore(SEVEN)
+    assert ((await others.read(SEVEN)).value.state is NEW.begin_recovery().state) == (calls > at)
