@@ -58,7 +58,7 @@ ROWS: Final = (
     CountedWork("add-64-kb", {"kind": "adds", "window": 64, "size": 65536}, 640, 110_000, 445_000),
     CountedWork("read", {"kind": "reads", "window": 1}, 400, 111_000, 135_000),
     CountedWork("read-batch", {"kind": "reads", "window": 0}, 20_000, 1_700, 500),
-    CountedWork("create-close", {"kind": "creations"}, 100, 3_600_000, 300_000),
+    CountedWork("create-close", {"kind": "creations"}, 100, 2_700_000, 300_000),
     CountedWork("tail", {"kind": "tails"}, 300, 1_090_000, 1_900_000),
     CountedWork("record-1", {"kind": "records", "window": 1}, 400, 430_000, 610_000),
     CountedWork("record-1000", {"kind": "records", "window": 1000}, 20_000, 20_500, 9_800),

@@ -163,7 +163,10 @@ def entry_of(
         BookKeeperError: the bookie answered with an error, no reply came, or the entry is wrong (DigestMismatchError).
     """
     if (error := failure_of(reply, what)) is not None:
-        raise error
+        try:
+            raise error
+        finally:
+            error = None  # an error whose frames know it is a circle
     if not isinstance(reply, ReadReply) or reply.entry is None:
         raise MalformedFrameError(f"{what}: the bookie answered OK, but sent no entry")
     return digest.unseal(reply.entry, ledger_id, entry_id)

@@ -404,8 +404,7 @@ class ServerConnection(FrameProtocol):
             MalformedFrameError: the frame is not a request.
         """
         self.flow.on_taken()
-        judged = self._judged(body)
-        if judged is None:
+        if (judged := self._judged(body)) is None:
             return
         header, request, verdict = judged
         charge = len(body) + reply_charge(request)
@@ -418,6 +417,7 @@ class ServerConnection(FrameProtocol):
             return
         begun = self._now()
         answered = denied = False
+        polled: list[Callable[[wire.Reply], None]] = []  # not by its name: a function that knows itself is a circle
         counted = not (isinstance(request, wire.ReadEntry) and request.long_poll)
         if counted:
             self.flow.on_request_waits()
@@ -437,9 +437,9 @@ class ServerConnection(FrameProtocol):
             size = self._answer(header, answer)
             if counted and isinstance(request, wire.ReadEntry | wire.BatchRead):
                 self.counts.read(answer.status, took, size)
-            if not counted:
-                self._polls.pop(reply, None)
-            elif self.flow.on_answered(size, self.unsent):
+            if polled:
+                self._polls.pop(polled.pop(), None)
+            if counted and self.flow.on_answered(size, self.unsent):
                 self.resume_reading()
 
         def permitted(status: Status) -> None:
@@ -451,6 +451,7 @@ class ServerConnection(FrameProtocol):
                 reply(wire.failure(request, Status.IO_ERROR if status is _OK else status))
             if isinstance(request, wire.ReadEntry) and request.long_poll and not answered:
                 self._polls[reply] = request.ledger_id
+                polled.append(reply)
 
         if verdict is None and self.access is not None:
             self.access.ask(request, permitted)

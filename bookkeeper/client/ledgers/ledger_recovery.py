@@ -225,8 +225,11 @@ class _RecoveryShell:
 
         def answered(reply: Reply | BookKeeperError) -> None:
             now = self._loop.time()
+            what = f"recovery read of entry {entry_id} of ledger {self._ledger_id} on {bookie}"
+            if (failure := failure_of(reply, what)) is not None:  # the machine keeps it: raised, it would hold frames
+                self._perform(self._machine.on_read_answer(bookie, entry_id, classify(failure), now, error=failure))
+                return
             try:
-                what = f"recovery read of entry {entry_id} of ledger {self._ledger_id} on {bookie}"
                 entry = entry_of(reply, self._digest, self._ledger_id, entry_id, what)
             except BookKeeperError as error:
                 effects = self._machine.on_read_answer(bookie, entry_id, classify(error), now, error=error)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 
@@ -26,6 +28,19 @@ from tests.bookkeeper.client.scripted import ScriptedCluster, written
 DIGEST = DigestScheme(DigestType.CRC32C, b"")
 L7, E3 = LedgerId(7), EntryId(3)
 PACKET = DIGEST.seal(7, 3, 2, 10, b"payload")
+
+
+def test_an_error_that_was_raised_is_freed_with_its_last_reference() -> None:
+    gc.disable()
+    try:
+        gone = None
+        try:
+            entry_of(ReadReply(Status.NO_ENTRY, L7, E3), DIGEST, L7, 3, "x")
+        except NoSuchEntryError as error:
+            gone = weakref.ref(error)
+        assert gone is not None and gone() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.rule("L5")

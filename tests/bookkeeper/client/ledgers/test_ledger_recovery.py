@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,10 @@ from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.ledgers.ledger_recovery import AGAIN_S, recover
-from bookkeeper.errors import RecoveryInconclusiveError, RequestTimedOutError, UnauthorizedError
+from bookkeeper.errors import BookKeeperError, RecoveryInconclusiveError, RequestTimedOutError, UnauthorizedError
 from bookkeeper.ids import LedgerId
 from bookkeeper.ledger import HEADER, DigestScheme, DigestType, LedgerState
+from bookkeeper.ledger.recovery import LedgerRecovery
 from bookkeeper.meta.stores.memory import Fate
 from bookkeeper.wire import Status
 from tests.bookkeeper.client.scripted import ScriptedBookie, ScriptedCluster, payload_of
@@ -355,3 +357,25 @@ def test_a_bookie_that_has_no_room_is_asked_again_before_it_is_replaced(refusals
         assert asyncio.get_running_loop().time() - began >= sum(AGAIN_S[: min(refusals, len(AGAIN_S))])
 
     ScriptedCluster().run(story)
+
+
+def test_what_a_bookie_does_not_have_is_no_raised_error_with_its_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cause: the machine kept each error, and with its frames the buffers of connections: five thousand objects of one
+    recovery for the collector."""
+    errors: list[BookKeeperError] = []
+    on_read_answer = LedgerRecovery.on_read_answer
+
+    def noted(self: LedgerRecovery, *answer: Any, **rest: Any) -> Any:
+        if "error" in rest:
+            errors.append(rest["error"])
+        return on_read_answer(self, *answer, **rest)
+
+    monkeypatch.setattr(LedgerRecovery, "on_read_answer", noted)
+
+    async def story(cluster: ScriptedCluster) -> None:
+        ledger_id = await left_open(cluster)
+        async with cluster.connect() as bk, await bk.open_ledger(ledger_id) as reader:
+            assert reader.last_add_confirmed == 4
+
+    ScriptedCluster().run(story)
+    assert len(errors) > 1 and all(error.__traceback__ is None for error in errors)
