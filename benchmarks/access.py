@@ -26,9 +26,7 @@ from typing import Final
 from benchmarks.processes import BookieProcesses
 from bookkeeper import BookKeeper, ClientConfig
 from bookkeeper.access import (
-    ANYONE,
     CLUSTER,
-    EVERY_RIGHT,
     Grant,
     Mode,
     Policy,
@@ -39,9 +37,11 @@ from bookkeeper.access import (
     Subject,
     Tenant,
 )
+from bookkeeper.access.principal import ANYONE
+from bookkeeper.access.rights import EVERY_RIGHT
 from bookkeeper.net.tls import TlsConfig
 from bookkeeper.real import run
-from bookkeeper.testing.certificates import Authority
+from examples.certificates import Authority
 
 PAIRS: Final = 15
 SIZE: Final = 1000

@@ -21,7 +21,7 @@ from benchmarks.report import Aim, Figure, Report
 from bookkeeper import BookKeeper
 from bookkeeper.real import run
 from journal_manager import Batch, EditLog, Op, open_reader, read_ops, replicated
-from journal_manager.edits import encode_op
+from journal_manager.edits.ops import encode_op
 
 LOGGERS: Final = 64
 OP_BYTES: Final = 100

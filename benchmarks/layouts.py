@@ -20,7 +20,9 @@ from typing import Any, Final, cast
 from benchmarks.report import Figure, Report
 from bookkeeper.codec import Adds, Run, record
 from bookkeeper.ids import EntryId, LedgerId
-from bookkeeper.real import PosixDisk, SystemClock, ThreadWorkers, run
+from bookkeeper.real import SystemClock, run
+from bookkeeper.real.disk import PosixDisk
+from bookkeeper.real.workers import ThreadWorkers
 from bookkeeper.seams import File
 from bookkeeper.storage.base.config import MIB, StorageConfig
 from bookkeeper.storage.base.results import Done, PackedEntries

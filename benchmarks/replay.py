@@ -15,7 +15,7 @@ from typing import Final
 from benchmarks.report import Aim, Figure, Report
 from examples.namenode_sim.namespace import HdfsNamespace
 from journal_manager import Op, TxId
-from journal_manager.edits import encode_op
+from journal_manager.edits.ops import encode_op
 from journal_manager.hdfs import EditsReader, HdfsOp, decode_hdfs_op, encode_edits_header, encode_hdfs_op
 from journal_manager.hdfs.hdfs_ops import (
     AddBlockOp,

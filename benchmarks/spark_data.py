@@ -170,7 +170,7 @@ def _job(kind: str, given: dict[str, Any], directory: Path) -> dict[str, Any]:
 
 def _environment(directory: Path) -> dict[str, str]:
     from bookkeeper.launchers.java import find_java
-    from bookkeeper.launchers.worker_python import worker_python
+    from examples.demo_kit.worker_python import worker_python
 
     return {
         **os.environ,

@@ -96,8 +96,6 @@ class ProducerPolicy:
     """The producers are written into the stream after this many bytes of entries."""
     max_producers: int = 10_000
     """The one that was idle longest is forgotten first."""
-    idle_after_s: float = 6 * 3600.0
-    """Has no effect: stored settings name it. Producers are forgotten by their number and by the size of a snapshot."""
     positions_each: int = 64
     """Of each producer, the positions of as many last batches are remembered, to answer duplicates."""
 
@@ -261,7 +259,7 @@ def _decoded(data: bytes) -> StreamConfig:
             raise UnsupportedStreamFormatError(
                 f"the stream's settings have format {version}, and this program reads formats up to {FORMAT}"
             )
-        return from_table(table)
+        return from_stored_table(table)
     except (ValueError, KeyError, TypeError, AttributeError, StreamConfigError, RecursionError) as error:
         raise StreamCorruptError(f"these are no settings of a stream: {data[:80]!r}: {error}") from error
 
@@ -285,6 +283,16 @@ def from_table(table: Mapping[str, Any]) -> StreamConfig:
         return structure(StreamConfig, nested)
     except ConfigError as error:
         raise StreamConfigError(str(error)) from error
+
+
+def from_stored_table(table: Mapping[str, Any]) -> StreamConfig:
+    """As :func:`from_table`, of all settings of a stream as they were stored or sent. Earlier versions wrote one more,
+    ``producers.idle_after_s``, which never had an effect: it is passed over.
+    """
+    nested = _nested(table)
+    if isinstance(producers := nested.get("producers"), dict):
+        producers.pop("idle_after_s", None)
+    return from_table(nested)
 
 
 def _names(table: Mapping[str, Any]) -> Iterator[str]:

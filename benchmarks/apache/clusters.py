@@ -26,10 +26,10 @@ from bookkeeper.launchers.zookeeper import free_port, tied_to_parent
 from bookkeeper.meta import init_cluster
 from bookkeeper.meta.records import service_info
 from bookkeeper.real import run, system_seams
-from bookkeeper.testing.certificates import Authority, Certificate
 from examples.apache_servers.bookie import ApacheBookie
 from examples.apache_servers.process import RELEASE
 from examples.apache_servers.settings import QUICK_ADDS, java_uri
+from examples.certificates import Authority, Certificate
 
 BOOKIES: Final = 3
 _HOST: Final = "127.0.0.1"

@@ -17,30 +17,24 @@ change, observation      who changed the policy; what a server has denied, or wo
 """
 
 from bookkeeper.access.change import PolicyChange
-from bookkeeper.access.observation import Observations, ObservedDenial
 from bookkeeper.access.operations import LedgerOperation, allowed_by
 from bookkeeper.access.policy import Decision, Grant, Mode, Policy
 from bookkeeper.access.policy_format import decode_policy, encode_policy
-from bookkeeper.access.principal import ANYONE, Principal, PrincipalKind, Subject
-from bookkeeper.access.quota import NO_QUOTA, PrincipalQuota, Quota, QuotaKind, QuotaRefusal
+from bookkeeper.access.principal import Principal, PrincipalKind, Subject
+from bookkeeper.access.quota import PrincipalQuota, Quota, QuotaKind, QuotaRefusal
 from bookkeeper.access.quota_book import QuotaBook
 from bookkeeper.access.resource import CLUSTER, Resource, ResourceKind
-from bookkeeper.access.rights import EVERY_RIGHT, Right
+from bookkeeper.access.rights import Right
 from bookkeeper.access.tenant import Tenant
 from bookkeeper.access.usage import Amount, Usage
 
 __all__ = [
-    "ANYONE",
     "CLUSTER",
-    "EVERY_RIGHT",
-    "NO_QUOTA",
     "Amount",
     "Decision",
     "Grant",
     "LedgerOperation",
     "Mode",
-    "Observations",
-    "ObservedDenial",
     "Policy",
     "PolicyChange",
     "Principal",

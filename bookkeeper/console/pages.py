@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.console.blocks import Place
@@ -22,9 +22,6 @@ from bookkeeper.ids import LedgerId
 from bookkeeper.ledger import LedgerMetadata
 from bookkeeper.replication.inspection import ExplainedLedger, explain_ledger
 from bookkeeper.seams import Clock
-
-T = TypeVar("T")
-OnLoop = Callable[[Coroutine[Any, Any, T]], T]
 
 EXPLAIN_S: Final = 10.0
 """Seconds after which a ledger's bookies are waited for no longer."""

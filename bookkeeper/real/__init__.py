@@ -32,7 +32,6 @@ from bookkeeper.real.private import (
     append_private,
     exchange_private,
     make_private,
-    make_private_file,
     read_private,
     read_secret,
     replace_private,
@@ -45,13 +44,10 @@ from bookkeeper.real.workers import ThreadWorkers
 from bookkeeper.seams import Seams
 
 __all__ = [
-    "AsyncioNet",
     "FileTls",
     "NotifySocket",
-    "PosixDisk",
     "SystemClock",
     "SystemRng",
-    "ThreadWorkers",
     "WatchedFile",
     "allow_descriptors",
     "append_private",
@@ -60,7 +56,6 @@ __all__ = [
     "is_open_file",
     "keep_freed_memory",
     "make_private",
-    "make_private_file",
     "memory_limit",
     "names_secrets",
     "no_core_dumps",

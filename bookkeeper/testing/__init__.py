@@ -6,7 +6,6 @@ Rooms and modules, each above those that it imports
     cluster         production bookies and clients in one world: to write tests with
     world           nodes that crash and freeze, their disks, one network, one clock
     patches         production code replaced for a while
-    certificates    throw-away certificates
 
 Begin with :mod:`~bookkeeper.testing.world`. Its names are here, too; they are loaded when first used, so that pytest
 can load the plugin of this room without the world.

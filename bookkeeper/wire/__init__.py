@@ -2,7 +2,7 @@
 
 Server: one :class:`DialectDetector` per connection (``detector.decode(body)``), then ``encode_reply(header, reply)``.
 Client: ``encode_request(request, dialect, txn_id)`` and ``decode_reply(body, dialect)``.
-``requests`` are the values, ``v2`` and ``v3`` the dialects, ``dialect`` tells them apart, ``framing`` cuts frames,
+``requests`` are the values, ``v2`` and ``v3`` the dialects, ``dialect`` tells them apart,
 ``envelope`` reads the first bytes, ``status`` has the outcomes, ``availability`` the lists of entries.
 
 Plain adds, plain reads, and their replies go through :mod:`bookkeeper.codec` instead.
@@ -10,9 +10,8 @@ Plain adds, plain reads, and their replies go through :mod:`bookkeeper.codec` in
 
 from __future__ import annotations
 
-from bookkeeper.codec.shapes import FRAME_MAX, Dialect
+from bookkeeper.codec.shapes import Dialect
 from bookkeeper.wire.dialect import DialectDetector, decode_reply, encode_reply, encode_request, reply_pieces
-from bookkeeper.wire.framing import Framer, frame
 from bookkeeper.wire.requests import (
     HIGH_PRIORITY,
     REQUEST_ID,
@@ -53,7 +52,6 @@ from bookkeeper.wire.status import Status, error_of, status_of
 from bookkeeper.wire.v3 import encode_notice, is_taken_notice
 
 __all__ = [
-    "FRAME_MAX",
     "HIGH_PRIORITY",
     "REQUEST_ID",
     "AddEntry",
@@ -68,7 +66,6 @@ __all__ = [
     "DialectDetector",
     "ForceLedger",
     "ForceReply",
-    "Framer",
     "GetBookieInfo",
     "InfoReply",
     "LacReply",
@@ -94,7 +91,6 @@ __all__ = [
     "encode_request",
     "error_of",
     "failure",
-    "frame",
     "is_taken_notice",
     "ledgers_dropped",
     "ledgers_held",

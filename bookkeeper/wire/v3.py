@@ -24,7 +24,6 @@ from bookkeeper.errors import MalformedFrameError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.seams import Buffer
 from bookkeeper.wire import bookkeeper_pb2 as pb
-from bookkeeper.wire.framing import frame
 from bookkeeper.wire.requests import (
     CONTEXT_PAIRS,
     CONTEXT_TEXT,
@@ -63,6 +62,7 @@ DEFERRED_SYNC: Final = 0x1
 _M = TypeVar("_M", bound=Message)
 _FIRST_TAG: Final = 8
 _IDS: Final = Struct(">qq")
+_LENGTH: Final = Struct(">I")
 _NO_MESSAGE: Final = (Operation.RANGE_READ, Operation.RANGE_ADD, Operation.BATCH_READ)
 
 
@@ -118,6 +118,11 @@ def encode_request(request: Request, txn_id: int, context: Context = ()) -> byte
     for key, value in context:
         message.requestContext.add(key=key, value=value)
     return frame(message.SerializeToString())
+
+
+def frame(body: Buffer) -> bytes:
+    """The frame of ``body``: its length, which does not count itself, then ``body``."""
+    return _LENGTH.pack(len(body)) + body
 
 
 def _request(op: Operation, txn_id: int, priority: int = 0) -> pb.Request:

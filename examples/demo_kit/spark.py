@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from bookkeeper.launchers.java import find_java
-from bookkeeper.launchers.worker_python import worker_python
 from examples.demo_kit.cluster import ROOT, DemoError
 from examples.demo_kit.slow_machine import environment
+from examples.demo_kit.worker_python import worker_python
 from examples.processes import Child, Children
 
 

@@ -30,7 +30,7 @@ from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.launchers.zookeeper import free_port
 from bookkeeper.net.tls import TlsConfig
 from bookkeeper.secret import Secret
-from bookkeeper.testing.certificates import Authority, Certificate
+from examples.certificates import Authority, Certificate
 from examples.demo_kit.cluster import DemoError, listens
 from examples.demo_kit.slow_machine import client_config
 from examples.demo_kit.story import DemoPlan, DemoStory

@@ -11,36 +11,22 @@ requests         requests of clients, told apart so that a repeated one is not c
 
 from __future__ import annotations
 
-from journal_manager.edits.discarded_edits import NOTHING_DISCARDED, UNKNOWN_EPOCH, Cut, DiscardedEdits
+from journal_manager.edits.discarded_edits import UNKNOWN_EPOCH, DiscardedEdits
 from journal_manager.edits.fencing_token import FencingToken, fenced
-from journal_manager.edits.ops import (
-    MAX_OP_BYTES,
-    MAX_OPCODE,
-    OVERHEAD,
-    Batch,
-    EditRun,
-    Op,
-    decode_ops,
-    encode_batch,
-    encode_op,
-    join,
-)
+from journal_manager.edits.ops import MAX_OP_BYTES, MAX_OPCODE, OVERHEAD, Batch, EditRun, Op, encode_batch
 from journal_manager.edits.requests import RequestAnswer, RequestId, RequestTable
 from journal_manager.edits.segment import SegmentInfo, SegmentState
-from journal_manager.edits.selection import MissingEdits, Piece, Selection, best_piece, in_order, select
-from journal_manager.edits.txid import FIRST_TXID, MAX_TXID, NOTHING, TxId, is_txid
+from journal_manager.edits.selection import MissingEdits, Piece, best_piece, in_order
+from journal_manager.edits.txid import FIRST_TXID, NOTHING, TxId, is_txid
 
 __all__ = [
     "FIRST_TXID",
     "MAX_OPCODE",
     "MAX_OP_BYTES",
-    "MAX_TXID",
     "NOTHING",
-    "NOTHING_DISCARDED",
     "OVERHEAD",
     "UNKNOWN_EPOCH",
     "Batch",
-    "Cut",
     "DiscardedEdits",
     "EditRun",
     "FencingToken",
@@ -52,15 +38,10 @@ __all__ = [
     "RequestTable",
     "SegmentInfo",
     "SegmentState",
-    "Selection",
     "TxId",
     "best_piece",
-    "decode_ops",
     "encode_batch",
-    "encode_op",
     "fenced",
     "in_order",
     "is_txid",
-    "join",
-    "select",
 ]

@@ -7,7 +7,7 @@ retention     which snapshots and segments may be removed then
 
 from __future__ import annotations
 
-from journal_manager.snapshots.checkpoints import CheckpointPolicy, CheckpointSchedule
+from journal_manager.snapshots.checkpoints import CheckpointPolicy
 from journal_manager.snapshots.retention import RetentionPlan, RetentionPolicy, plan_retention
 from journal_manager.snapshots.snapshots import (
     PIECE_BYTES,
@@ -24,7 +24,6 @@ from journal_manager.snapshots.snapshots import (
 __all__ = [
     "PIECE_BYTES",
     "CheckpointPolicy",
-    "CheckpointSchedule",
     "Chunks",
     "RetentionPlan",
     "RetentionPolicy",

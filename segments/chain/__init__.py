@@ -14,24 +14,19 @@ tags            the custom metadata of a stream's ledgers
 from __future__ import annotations
 
 from segments.chain.chain_codec import decode_chain, encode_chain
-from segments.chain.segment_page import PAGE_SEGMENTS, SegmentList, SegmentPage
-from segments.chain.stream_chain import FOLD_AT, PAGES_ROLL, SEGMENTS_MAX, RemovedLedger, StreamChain
+from segments.chain.segment_page import SegmentPage
+from segments.chain.stream_chain import PAGES_ROLL, RemovedLedger, StreamChain
 from segments.chain.stream_head import RecentHead, StreamHead
 from segments.chain.stream_pages import StreamPages
-from segments.chain.stream_segment import NO_CONTENTS, SegmentContents, StreamSegment, StreamSegmentState
+from segments.chain.stream_segment import SegmentContents, StreamSegment, StreamSegmentState
 from segments.chain.tags import COMPONENT_TAGS, ledger_tags, stream_tags
 
 __all__ = [
     "COMPONENT_TAGS",
-    "FOLD_AT",
-    "NO_CONTENTS",
     "PAGES_ROLL",
-    "PAGE_SEGMENTS",
-    "SEGMENTS_MAX",
     "RecentHead",
     "RemovedLedger",
     "SegmentContents",
-    "SegmentList",
     "SegmentPage",
     "StreamChain",
     "StreamHead",

@@ -16,26 +16,21 @@ from __future__ import annotations
 from segments.entries.columns import BytesColumn, RecordColumns
 from segments.entries.compression import Compression, require_library
 from segments.entries.entry import encode_entry, encode_payload, encode_pieces, fits_one_entry
-from segments.entries.footer import FooterBuilder, SegmentFooter
-from segments.entries.layout import BODY_MAX, ENTRY_MAX, NO_SNAPSHOT, Columns, EntryKind
+from segments.entries.layout import BODY_MAX, NO_SNAPSHOT, EntryKind
 from segments.entries.lone_entries import LoneEntries
 from segments.entries.sections import EntryBatch, PieceInfo
 from segments.entries.stored_entry import StoredEntry, decode_entry
 
 __all__ = [
     "BODY_MAX",
-    "ENTRY_MAX",
     "NO_SNAPSHOT",
     "BytesColumn",
-    "Columns",
     "Compression",
     "EntryBatch",
     "EntryKind",
-    "FooterBuilder",
     "LoneEntries",
     "PieceInfo",
     "RecordColumns",
-    "SegmentFooter",
     "StoredEntry",
     "decode_entry",
     "encode_entry",

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from segments.arguments import checked_seek
-from segments.config import StreamConfig, from_table
+from segments.config import StreamConfig, from_stored_table
 from segments.errors import SeekFormatError, StreamConfigError
 from segments.position import EARLIEST, LATEST, Position
 from segments.protocol import segments_pb2 as pb
@@ -286,7 +286,7 @@ def get_settings(message: pb.Settings) -> StreamConfig:
     Raises:
         StreamConfigError: a setting is unknown, or cannot have this value.
     """
-    return from_table(get_patch(message))
+    return from_stored_table(get_patch(message))
 
 
 def get_patch(message: pb.Settings) -> dict[str, Any]:

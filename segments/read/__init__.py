@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from segments.read.batches.record_batch import RecordBatch
 from segments.read.fetch.reader_state import Activity, Lag, ReaderState
-from segments.read.options import OnGap, ReaderOptions, ReadOptions
+from segments.read.options import OnGap, ReaderOptions
 from segments.read.places.locator import StreamEnd
 from segments.read.places.splits import StreamRange
 from segments.read.reader import Reader
@@ -29,7 +29,6 @@ __all__ = [
     "KnownPart",
     "Lag",
     "OnGap",
-    "ReadOptions",
     "Reader",
     "ReaderFront",
     "ReaderOptions",

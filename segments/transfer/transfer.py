@@ -32,7 +32,7 @@ from segments.chain import (
     ledger_tags,
 )
 from segments.checks.scan import SegmentScanner
-from segments.config import StreamConfig, from_table
+from segments.config import StreamConfig, from_stored_table
 from segments.entries import decode_entry
 from segments.error_translation import worded
 from segments.errors import StreamCorruptError, StreamExistsError, StreamUnavailableError
@@ -251,7 +251,7 @@ class StreamImport:
         self._about = about
         try:
             self.name = self.name or check_stream_name(about["stream"])
-            self._config = from_table(about["config"]).patched(self._changes)
+            self._config = from_stored_table(about["config"]).patched(self._changes)
             self._start = Position.decode(about["start"])
             self._chain = replace(
                 self._chain,

@@ -13,8 +13,8 @@ import pytest
 from bookkeeper import BookKeeper, ClientConfig, wire
 from bookkeeper.ids import Address
 from bookkeeper.net.tls import TlsConfig
-from bookkeeper.testing.certificates import Authority
 from bookkeeper.wire import Dialect
+from examples.certificates import Authority
 from tests.bookkeeper.bookie.listeners import bookie, run
 
 PAYLOAD = b"planted payload"

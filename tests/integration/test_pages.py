@@ -20,7 +20,7 @@ import pytest
 from bookkeeper.auth.token_file import signing_key_line
 from bookkeeper.gateways.tokens import new_token, token_line
 from bookkeeper.launchers.machine_speed import stretch
-from bookkeeper.testing.certificates import Authority
+from examples.certificates import Authority
 from segments import Record, sync
 from tests.integration.processes import Process, bookies, free_port
 from tests.integration.test_readme import ROOT, run_python

@@ -17,8 +17,8 @@ from bookkeeper import codec, wire
 from bookkeeper.bookie.lifecycle import BookieServer
 from bookkeeper.ids import Address, LedgerId
 from bookkeeper.ledger import master_key
-from bookkeeper.testing.certificates import Authority, Certificate
 from bookkeeper.wire import Dialect, Status
+from examples.certificates import Authority, Certificate
 from tests.bookkeeper.bookie.listeners import Raw, bookie, run
 
 KEY = master_key(b"")

@@ -14,8 +14,8 @@ from bookkeeper.launchers.zookeeper import ZooKeeperServer, free_port
 from bookkeeper.meta import init_cluster
 from bookkeeper.net.tls import TlsConfig
 from bookkeeper.real import run, system_seams
-from bookkeeper.testing.certificates import Authority, Certificate
 from examples.apache_servers import QUICK_ADDS, ApacheBookie
+from examples.certificates import Authority, Certificate
 from tests.integration.processes import Process, until
 from tests.interop.apache_shell import apache_init
 from tests.interop.clients import Client, OurClient

@@ -13,8 +13,8 @@ from bookkeeper.access import Mode, Policy, PolicyChange
 from bookkeeper.launchers.zookeeper import ZooKeeperServer
 from bookkeeper.meta import Metadata
 from bookkeeper.real import system_seams
-from bookkeeper.testing.certificates import Authority
 from examples.apache_servers import whats_missing
+from examples.certificates import Authority
 from tests.integration.processes import Process
 from tests.interop.apache_shell import apache_init
 from tests.interop.clients import Shape

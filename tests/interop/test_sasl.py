@@ -19,8 +19,8 @@ from bookkeeper.launchers.zookeeper import ZooKeeperServer, free_port
 from bookkeeper.net.tls import TlsConfig
 from bookkeeper.secret import Secret
 from bookkeeper.sync import BookKeeper
-from bookkeeper.testing.certificates import Authority
 from examples.apache_servers import QUICK_ADDS, QUICK_START, ApacheBookie, whats_missing
+from examples.certificates import Authority
 from tests.integration.processes import Process, until
 from tests.interop.apache_shell import apache_init
 from tests.interop.java_client import Java, JavaClient, JavaError

@@ -16,8 +16,8 @@ from bookkeeper.errors import AddTimeoutError
 from bookkeeper.launchers.zookeeper import ZooKeeperServer, free_port
 from bookkeeper.net.tls import TlsConfig
 from bookkeeper.sync import BookKeeper
-from bookkeeper.testing.certificates import Authority, Certificate
 from examples.apache_servers import QUICK_ADDS, ApacheBookie, whats_missing
+from examples.certificates import Authority, Certificate
 from tests.integration.processes import Process
 from tests.interop.apache_shell import apache_init
 from tests.interop.clients import Shape

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from bookkeeper.launchers.machine_speed import stretch
-from bookkeeper.launchers.worker_python import worker_python
+from examples.demo_kit.worker_python import worker_python
 from spark_wal.service import spark_conf
 from spark_wal.webhdfs.contents.upload_log import CutUpload, cut
 from tests.integration.processes import Bookies, Process, bookies, end_with_parent, free_port, until

@@ -15,7 +15,8 @@ from types import ModuleType
 from typing import Any
 
 from journal_manager.codec import pure as pure_edits
-from journal_manager.edits import Op, encode_op
+from journal_manager.edits import Op
+from journal_manager.edits.ops import encode_op
 from journal_manager.hdfs import NEWEST_LAYOUT, encode_hdfs_op
 from segments.codec import pure as pure_lone
 from tests.journal_manager.codec.test_bodies import BUSY, fields_of, kind_of, outcome

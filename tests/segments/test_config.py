@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from segments.config import DEFAULTS, RollPolicy, StreamConfig, StreamRetention, from_table
+from segments.config import DEFAULTS, RollPolicy, StreamConfig, StreamRetention, from_stored_table, from_table
 from segments.errors import StreamConfigError, StreamCorruptError, UnsupportedStreamFormatError
 
 
@@ -44,7 +44,7 @@ def test_all_values_that_cannot_be_are_named_at_once() -> None:
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan")])
-@pytest.mark.parametrize("name", ["roll.max_age_s", "flush.linger_ms", "retention.max_age_s", "producers.idle_after_s"])
+@pytest.mark.parametrize("name", ["roll.max_age_s", "flush.linger_ms", "retention.max_age_s", "roll.idle_age_s"])
 def test_a_number_that_is_none_is_refused(name: str, value: float) -> None:
     with pytest.raises(StreamConfigError, match=f"^{name} must be finite"):
         DEFAULTS.patched({name: value})
@@ -64,6 +64,15 @@ def test_settings_are_patched_by_tables_or_dotted_names() -> None:
     ):
         with pytest.raises(StreamConfigError):
             DEFAULTS.patched(patch)
+
+
+def test_a_setting_of_earlier_versions_that_had_no_effect_is_read_and_not_taken() -> None:
+    table = json.loads(DEFAULTS.encode())
+    table["producers"]["idle_after_s"] = 21600.0
+    assert StreamConfig.decode(json.dumps(table).encode()) == DEFAULTS
+    assert from_stored_table({"producers.idle_after_s": 21600.0, "txid": "clock"}).txid == "clock"
+    with pytest.raises(StreamConfigError, match=r"no setting producers\.idle_after_s"):
+        DEFAULTS.patched({"producers.idle_after_s": 60})
 
 
 def test_a_table_of_options_is_a_config() -> None:

@@ -16,8 +16,8 @@ from typing import Any
 
 from bookkeeper.launchers import waiting
 from bookkeeper.launchers.machine_speed import stretch
-from bookkeeper.launchers.worker_python import worker_python
 from bookkeeper.launchers.zookeeper import free_port
+from examples.demo_kit.worker_python import worker_python
 from spark_wal.service import file_manager, spark_conf
 from tests.spark_wal.streaming_job import expected
 

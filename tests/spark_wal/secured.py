@@ -10,7 +10,7 @@ from typing import Final
 
 from bookkeeper.auth.token_file import signing_key_line
 from bookkeeper.gateways.tokens import new_token, token_line
-from bookkeeper.testing.certificates import LOOPBACK, Authority
+from examples.certificates import LOOPBACK, Authority
 from spark_wal.service import CheckpointService
 from spark_wal.spark_access import GatewayAccess
 from tests.spark_wal.processes import GatewayProcess

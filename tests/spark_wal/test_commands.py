@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from bookkeeper.gateways.caller import Caller
 from bookkeeper.gateways.tokens import TokenBook
 from bookkeeper.meta import init_cluster
-from bookkeeper.real import PosixDisk, system_seams
+from bookkeeper.real import system_seams
+from bookkeeper.real.disk import PosixDisk
 from spark_wal.commands import gateway
 from spark_wal.webhdfs import service as service_module
 from spark_wal.webhdfs.config import GatewayConfig

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from bookkeeper.secret import Secret
-from bookkeeper.testing.certificates import Authority
+from examples.certificates import Authority
 from spark_wal.key_stores import key_store, trust_store
 
 keytool = shutil.which("keytool")

@@ -12,7 +12,7 @@ import spark_wal
 from bookkeeper.errors import ConfigError
 from bookkeeper.gateways.access_control import AccessConfig
 from bookkeeper.gateways.server_tls import ServerTlsFiles
-from bookkeeper.testing.certificates import Authority
+from examples.certificates import Authority
 from spark_wal.service import CheckpointService, file_manager, spark_conf
 from tests.spark_wal.processes import until
 

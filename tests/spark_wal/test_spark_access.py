@@ -8,7 +8,7 @@ import pytest
 from bookkeeper.errors import ConfigError
 from bookkeeper.ids import Address
 from bookkeeper.secret import Secret
-from bookkeeper.testing.certificates import Authority
+from examples.certificates import Authority
 from spark_wal.gateway_location import GatewayLocation
 from spark_wal.hadoop_tokens import password_of
 from spark_wal.spark_access import GatewayAccess, SparkAccess, write_settings

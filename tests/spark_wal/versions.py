@@ -30,7 +30,7 @@ from bookkeeper.errors import ConfigError
 from bookkeeper.gateways.tokens import new_token
 from bookkeeper.launchers import java
 from bookkeeper.launchers.machine_speed import stretch
-from bookkeeper.testing.certificates import LOOPBACK, Authority
+from examples.certificates import LOOPBACK, Authority
 from segments import sync
 from spark_wal.spark_access import GatewayAccess
 from tests.integration.processes import bookies

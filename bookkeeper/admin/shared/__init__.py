@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from bookkeeper.admin.command_group import CommandGroup, DefaultCommandGroup
 from bookkeeper.admin.shared.amounts import byte_count
-from bookkeeper.admin.shared.answers import Answered, VerbAnswer, answering, on_cluster, show_answer
+from bookkeeper.admin.shared.answers import VerbAnswer, on_cluster
 from bookkeeper.admin.shared.interruption import Interruption, note
 from bookkeeper.admin.shared.line_input import LineInput
 from bookkeeper.admin.shared.options import (
@@ -39,14 +39,12 @@ from bookkeeper.admin.shared.streamed_table import StreamedTable
 from bookkeeper.amounts import counted, size_in_words, state_in_words, time_in_words
 
 __all__ = [
-    "Answered",
     "CommandGroup",
     "DefaultCommandGroup",
     "Interruption",
     "LineInput",
     "StreamedTable",
     "VerbAnswer",
-    "answering",
     "as_operator_option",
     "byte_count",
     "connected",
@@ -65,7 +63,6 @@ __all__ = [
     "print_table",
     "progress_bar",
     "screen_console",
-    "show_answer",
     "size_in_words",
     "state_in_words",
     "status_line",

@@ -6,20 +6,9 @@ spread_choice   copies stand in different racks or regions, by the search of ``a
 candidates      bookies in random order
 """
 
-from bookkeeper.ledger.location import DEFAULT_LOCATION, DEFAULT_RACK, Location
 from bookkeeper.ledger.placement.candidates import Candidates
 from bookkeeper.ledger.placement.policy import PlacementPolicy, WhenShort
 from bookkeeper.ledger.placement.random_choice import RandomChoice
-from bookkeeper.ledger.placement.spread_choice import Places, SpreadChoice
+from bookkeeper.ledger.placement.spread_choice import SpreadChoice
 
-__all__ = [
-    "DEFAULT_LOCATION",
-    "DEFAULT_RACK",
-    "Candidates",
-    "Location",
-    "PlacementPolicy",
-    "Places",
-    "RandomChoice",
-    "SpreadChoice",
-    "WhenShort",
-]
+__all__ = ["Candidates", "PlacementPolicy", "RandomChoice", "SpreadChoice", "WhenShort"]

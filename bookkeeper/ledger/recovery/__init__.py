@@ -8,33 +8,6 @@ effects    what the machine asks its shell to do
 parts      the state of one entry while it is read, and while it is written back
 """
 
-from bookkeeper.ledger.effects import WakeAt
-from bookkeeper.ledger.recovery.effects import (
-    BeginRecovery,
-    CloseRecovered,
-    Effect,
-    FenceRead,
-    FindStandIns,
-    ForgetPayloads,
-    RecoveryDone,
-    RecoveryFailed,
-    RecoveryRead,
-    WriteBack,
-)
-from bookkeeper.ledger.recovery.recovery import LedgerRecovery, RecoveryState
+from bookkeeper.ledger.recovery.recovery import LedgerRecovery
 
-__all__ = [
-    "BeginRecovery",
-    "CloseRecovered",
-    "Effect",
-    "FenceRead",
-    "FindStandIns",
-    "ForgetPayloads",
-    "LedgerRecovery",
-    "RecoveryDone",
-    "RecoveryFailed",
-    "RecoveryRead",
-    "RecoveryState",
-    "WakeAt",
-    "WriteBack",
-]
+__all__ = ["LedgerRecovery"]

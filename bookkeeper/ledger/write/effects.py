@@ -31,7 +31,7 @@ class Encode:
 class SendAdds:
     """Send ``bookie``, at ``position`` of the ensemble, its share of the run: ``spec.stripe(position, first, count)``.
 
-    Report ``on_acks``/``on_ack_ids``, ``on_bookie_failed`` or ``on_fenced``, but never while performing this effect.
+    Report ``on_acks``, ``on_bookie_failed`` or ``on_fenced``, but never while performing this effect.
     """
 
     bookie: BookieId

@@ -43,7 +43,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from bookkeeper.errors import BookKeeperError, LedgerClosedError, TooManyRequestsError, check
 from bookkeeper.ids import BookieId, EntryId
@@ -190,13 +190,6 @@ class LedgerWriter:
         effects = self._confirm(now)
         if self._forcing.active or self._ensemble.holds_up_callers:
             effects += self._go_on_after_ack(now)
-        return effects
-
-    def on_ack_ids(self, bookie: BookieId, ids: Iterable[int], now: float) -> list[Effect]:
-        """``bookie`` has stored exactly these entries (for E > Qw, where its ids have holes)."""
-        effects: list[Effect] = []
-        for entry_id in ids:
-            effects += self.on_acks(bookie, entry_id, 1, now)
         return effects
 
     def _confirm(self, now: float) -> list[Effect]:

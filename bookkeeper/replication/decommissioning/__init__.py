@@ -9,34 +9,8 @@ deleted_copies copies of deleted ledgers that can still be brought back: no drai
 from __future__ import annotations
 
 from bookkeeper.replication.decommissioning.decommission import DecommissionProgress, DecommissionReport, decommission
-from bookkeeper.replication.decommissioning.deleted_copies import DeletedCopies, deleted_copies, in_words
-from bookkeeper.replication.decommissioning.drain import (
-    DrainProgress,
-    DrainReport,
-    LedgerShare,
-    MovedCopy,
-    StuckLedger,
-    cannot_move,
-    drain,
-    shares_of,
-)
-from bookkeeper.replication.decommissioning.forget import ForgottenBookies, forget
+from bookkeeper.replication.decommissioning.deleted_copies import in_words
+from bookkeeper.replication.decommissioning.drain import StuckLedger, drain
+from bookkeeper.replication.decommissioning.forget import forget
 
-__all__ = [
-    "DecommissionProgress",
-    "DecommissionReport",
-    "DeletedCopies",
-    "DrainProgress",
-    "DrainReport",
-    "ForgottenBookies",
-    "LedgerShare",
-    "MovedCopy",
-    "StuckLedger",
-    "cannot_move",
-    "decommission",
-    "deleted_copies",
-    "drain",
-    "forget",
-    "in_words",
-    "shares_of",
-]
+__all__ = ["DecommissionProgress", "DecommissionReport", "StuckLedger", "decommission", "drain", "forget", "in_words"]

@@ -13,14 +13,5 @@ from __future__ import annotations
 
 from bookkeeper.replication.repairs.ledger_repair import GracePeriods, LedgerRepair, repair_ledger
 from bookkeeper.replication.repairs.repair_once import repair_once
-from bookkeeper.replication.repairs.tidy import TidiedMark, tidy_mark, tidy_marks
 
-__all__ = [
-    "GracePeriods",
-    "LedgerRepair",
-    "TidiedMark",
-    "repair_ledger",
-    "repair_once",
-    "tidy_mark",
-    "tidy_marks",
-]
+__all__ = ["GracePeriods", "LedgerRepair", "repair_ledger", "repair_once"]

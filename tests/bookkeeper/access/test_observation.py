@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bookkeeper.access import Observations, ObservedDenial, Principal, PrincipalKind, Resource
-from bookkeeper.access.observation import LINES_MAX
+from bookkeeper.access import Principal, PrincipalKind, Resource
+from bookkeeper.access.observation import LINES_MAX, Observations, ObservedDenial
 
 APP = Resource.parse("streams:app")
 

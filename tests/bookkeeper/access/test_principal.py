@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bookkeeper.access import ANYONE, Principal, PrincipalKind, Subject
+from bookkeeper.access import Principal, PrincipalKind, Subject
+from bookkeeper.access.principal import ANYONE
 from bookkeeper.errors import ConfigError
 
 WRITER = Principal(PrincipalKind.CERTIFICATE, "etl", ("writer",))

@@ -11,7 +11,7 @@ import pytest
 from bookkeeper.audit import AuditConfig
 from bookkeeper.audit.audit_file import AuditFile
 from bookkeeper.errors import ConfigError
-from bookkeeper.real import PosixDisk
+from bookkeeper.real.disk import PosixDisk
 from bookkeeper.testing import Fault, SimDisk
 
 PATH = "/log/audit"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bookkeeper.auth.certificate import CertificateNames, admitted, not_after
-from bookkeeper.testing.certificates import Authority
+from examples.certificates import Authority
 
 
 def named(common: str | None = "spark", unit: str | None = None, **alternative: str) -> CertificateNames:

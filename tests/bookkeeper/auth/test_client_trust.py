@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.auth.client_trust import ClientTrust
-from bookkeeper.testing.certificates import Authority, Certificate
+from examples.certificates import Authority, Certificate
 
 NOW = time.time()
 

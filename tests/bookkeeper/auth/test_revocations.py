@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.auth.revocations import Revocations
-from bookkeeper.testing.certificates import Authority, Certificate
+from examples.certificates import Authority, Certificate
 
 
 def der(shown: Certificate) -> bytes:

@@ -15,7 +15,8 @@ from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.records.autorecovery import AutorecoveryNodes
-from bookkeeper.replication.copying import lock_path, repair_lock
+from bookkeeper.replication.copying import repair_lock
+from bookkeeper.replication.copying.repair_lock import lock_path
 from bookkeeper.testing.cluster import SimCluster
 from tests.bookkeeper.replication.clusters import Story, append, holds, until, written
 

@@ -22,7 +22,7 @@ from bookkeeper.bookie.process import EXIT_CONFIG
 from bookkeeper.errors import ConfigError
 from bookkeeper.net.tls import TlsConfig
 from bookkeeper.real import run as run_async
-from bookkeeper.testing.certificates import Authority
+from examples.certificates import Authority
 from tests.bookkeeper.admin.commands import bk
 from tests.bookkeeper.bookie.processes import complaints, new_process
 from tests.integration.processes import Process, until

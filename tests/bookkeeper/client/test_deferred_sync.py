@@ -22,6 +22,7 @@ from bookkeeper.errors import (
 from bookkeeper.ledger import HEADER
 from bookkeeper.wire import Status
 from tests.bookkeeper.client.scripted import CONFIG, ScriptedBookie, ScriptedCluster, payload_of
+from tests.bookkeeper.wire.framer import Framer
 
 
 def forces(cluster: ScriptedCluster) -> int:
@@ -29,7 +30,7 @@ def forces(cluster: ScriptedCluster) -> int:
 
 
 def adds_to(bookie: ScriptedBookie) -> list[wire.AddEntry]:
-    decoded = [wire.DialectDetector().decode(body) for body in wire.Framer().feed(bytes(bookie.received))]
+    decoded = [wire.DialectDetector().decode(body) for body in Framer().feed(bytes(bookie.received))]
     requests = [item[1] for item in decoded if not isinstance(item, wire.RefusedFrame)]
     return [request for request in requests if isinstance(request, wire.AddEntry)]
 

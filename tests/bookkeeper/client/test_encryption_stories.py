@@ -26,7 +26,7 @@ from bookkeeper.errors import (
     NoLedgerKeyError,
 )
 from bookkeeper.ledger import HEADER_SIZE, DigestScheme, DigestType
-from bookkeeper.replication.copying import replicate_fragment
+from bookkeeper.replication.copying.replace import replicate_fragment
 from bookkeeper.testing.cluster import CLIENT, SimCluster
 from tests.bookkeeper.client.scripted import CONFIG, ScriptedCluster
 from tests.bookkeeper.encryption.keys import NEW, OLD, encrypted, ring

@@ -14,8 +14,8 @@ import pytest
 
 from bookkeeper import BookKeeper, ClientConfig
 from bookkeeper.net.tls import TlsConfig
-from bookkeeper.testing.certificates import Authority
 from bookkeeper.testing.cluster import SimCluster
+from examples.certificates import Authority
 from tests.bookkeeper.bookie.listeners import bookie, run
 
 MIB = 1024 * 1024

@@ -19,7 +19,6 @@ from bookkeeper.wire import (
     AddReply,
     Dialect,
     DialectDetector,
-    Framer,
     Operation,
     ReadEntry,
     RequestHeader,
@@ -41,6 +40,7 @@ from tests.bookkeeper.codec.codecs import (
     framed,
     recovery_adds,
 )
+from tests.bookkeeper.wire.framer import Framer
 
 LEDGER, ENTRY = LedgerId(5), EntryId(0)
 VECTORS = Path(__file__).parents[2] / "vectors"

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bookkeeper.access import CLUSTER, EVERY_RIGHT, Grant, Mode, Policy, PolicyChange, Subject
+from bookkeeper.access import CLUSTER, Grant, Mode, Policy, PolicyChange, Subject
+from bookkeeper.access.rights import EVERY_RIGHT
 from bookkeeper.console.panel_book import UnusablePanel
 from bookkeeper.console.panels import DetailLink, PanelContext, PanelFacts, PanelNote, PanelPage, PanelTable, Tone
 from bookkeeper.ids import BookieId, LedgerId

@@ -13,7 +13,7 @@ from bookkeeper.gateways.tokens import new_token, token_line
 from bookkeeper.ids import Address
 from bookkeeper.metrics import Histogram, Metrics, Summary
 from bookkeeper.real import SystemClock, SystemRng
-from bookkeeper.testing.certificates import Authority
+from examples.certificates import Authority
 from spark_wal.webhdfs.service import ServingConfig
 from tests.spark_wal.webhdfs.virtual import in_virtual_time
 

@@ -20,7 +20,7 @@ from bookkeeper.gateways.listener import CountedListener, Factory
 from bookkeeper.ids import Address
 from bookkeeper.real import FileTls, SystemClock
 from bookkeeper.seams import TlsFiles
-from bookkeeper.testing.certificates import Authority
+from examples.certificates import Authority
 
 LOOPS: Final = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 HOME: Final = Address("127.0.0.1", 0)

@@ -14,7 +14,7 @@ from bookkeeper.admin.extras import missing
 from bookkeeper.errors import ConfigError
 from bookkeeper.gateways.server_tls import ServerCertificates, ServerTlsFiles
 from bookkeeper.install import how_to_install
-from bookkeeper.testing.certificates import Authority
+from examples.certificates import Authority
 
 
 def files(authority: Authority, **more: str) -> ServerTlsFiles:

@@ -23,7 +23,7 @@ from bookkeeper.meta.stores.memory import MemoryCluster
 from bookkeeper.real import run, system_seams
 from bookkeeper.replication.repairs.bookie_client import BorrowedCluster
 from bookkeeper.seams import Seams
-from bookkeeper.testing.certificates import Certificate
+from examples.certificates import Certificate
 from tests.interop.http_routes.capture import ask, furnish
 from tests.interop.http_routes.exchanges import Exchange, Reply
 

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from bookkeeper.access import ANYONE, CLUSTER, EVERY_RIGHT, Grant, Mode, Policy, PolicyChange, Resource, Right, Subject
+from bookkeeper.access import CLUSTER, Grant, Mode, Policy, PolicyChange, Resource, Right, Subject
+from bookkeeper.access.principal import ANYONE
+from bookkeeper.access.rights import EVERY_RIGHT
 from bookkeeper.bookie.health.health_pages import BODY_MAX, PageRequest
 from bookkeeper.gateways.authentication import AuthenticationFailures
 from bookkeeper.gateways.tokens import new_token, token_line

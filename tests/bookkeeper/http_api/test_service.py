@@ -18,7 +18,7 @@ from bookkeeper.errors import MetadataUnavailableError
 from bookkeeper.http_api import service
 from bookkeeper.http_api.request import ApiRequest, JsonStream
 from bookkeeper.meta.store import put
-from bookkeeper.testing.certificates import Authority
+from examples.certificates import Authority
 from tests.bookkeeper.http_api.served import Served, story
 
 LIST = "/api/v1/ledger/list"

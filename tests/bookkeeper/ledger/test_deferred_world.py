@@ -16,18 +16,10 @@ from bookkeeper.ledger.config import WriterConfig
 from bookkeeper.ledger.ensemble.member import EnsembleMember
 from bookkeeper.ledger.metadata import LedgerMetadata
 from bookkeeper.ledger.quorum import QuorumSpec
-from bookkeeper.ledger.write import (
-    CloseMetadata,
-    Confirm,
-    Effect,
-    ForceDone,
-    LedgerWriter,
-    Release,
-    SendAdds,
-    SendForce,
-    WriterState,
-)
+from bookkeeper.ledger.write import LedgerWriter
+from bookkeeper.ledger.write.effects import CloseMetadata, Confirm, Effect, ForceDone, Release, SendAdds, SendForce
 from bookkeeper.ledger.write.force_rounds import ForceRounds
+from bookkeeper.ledger.write.writer_end import WriterState
 from tests.bookkeeper.ledger.test_metadata import bookies
 from tests.examples_of import examples
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from bookkeeper.errors import AddTimeoutError
-from bookkeeper.ledger.recovery import RecoveryState
+from bookkeeper.ledger.recovery.recovery import RecoveryState
 from tests.bookkeeper.ledger.walks import SHAPES, spec_of, walk
 from tests.bookkeeper.ledger.world import NEVER_MS, World
 from tests.examples_of import examples

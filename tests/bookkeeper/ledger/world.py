@@ -359,7 +359,7 @@ class WriterShell:
             if server.fenced:
                 return lambda: self.perform(self.machine.on_bookie_failed(bookie, FENCED, self.world.now))
             server.packets[packet.entry_id] = packet
-            return lambda: self.perform(self.machine.on_ack_ids(bookie, [packet.entry_id], self.world.now))
+            return lambda: self.perform(self.machine.on_acks(bookie, packet.entry_id, 1, self.world.now))
 
         def failed() -> None:
             self.perform(self.machine.on_bookie_failed(bookie, LOST, self.world.now))

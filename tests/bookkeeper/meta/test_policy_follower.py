@@ -14,7 +14,6 @@ from bookkeeper.access import (
     Amount,
     Grant,
     Mode,
-    ObservedDenial,
     Policy,
     PolicyChange,
     Principal,
@@ -26,6 +25,7 @@ from bookkeeper.access import (
     Subject,
     Usage,
 )
+from bookkeeper.access.observation import ObservedDenial
 from bookkeeper.audit import AuditEvent
 from bookkeeper.errors import MetadataUnavailableError
 from bookkeeper.ids import BookieId

@@ -24,8 +24,8 @@ from bookkeeper.net.in_process import InProcessNet
 from bookkeeper.net.tls import TlsConfig
 from bookkeeper.real import system_seams
 from bookkeeper.secret import Secret
-from bookkeeper.testing.certificates import Authority
 from bookkeeper.wire import Dialect, Status
+from examples.certificates import Authority
 from tests.bookkeeper.auth.sasl.test_providers import private
 from tests.bookkeeper.bookie.listeners import LOOPS, bookie, run
 

@@ -18,7 +18,7 @@ from bookkeeper.real import system_seams
 from bookkeeper.seams import Buffer
 from bookkeeper.wire import Dialect, Status
 from bookkeeper.wire import bookkeeper_pb2 as pb
-from bookkeeper.wire.framing import frame
+from bookkeeper.wire.v3 import frame
 
 
 def test_a_stream_that_is_closed_or_lost_reports_nothing_more() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.errors import ConfigError
-from bookkeeper.real import append_private, make_private, make_private_file, private, read_private, read_secret
-from bookkeeper.real.private import replace_private
+from bookkeeper.real import append_private, make_private, private, read_private, read_secret
+from bookkeeper.real.private import make_private_file, replace_private
 from bookkeeper.secret import Secret
 
 

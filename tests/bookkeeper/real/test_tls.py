@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from bookkeeper.errors import ConfigError
 from bookkeeper.real.tls import FileTls
 from bookkeeper.seams import TlsFiles
-from bookkeeper.testing.certificates import Authority, Certificate
+from examples.certificates import Authority, Certificate
 
 
 def server(made: Certificate, ca: str | None = None) -> FileTls:

@@ -11,7 +11,8 @@ from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerMetadata
-from bookkeeper.replication.copying import Copy, copies_of
+from bookkeeper.replication.copying import copies_of
+from bookkeeper.replication.copying.copies import Copy
 from bookkeeper.testing.cluster import SimCluster
 
 Story = Callable[[SimCluster], Coroutine[Any, Any, None]]

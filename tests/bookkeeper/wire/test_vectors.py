@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from bookkeeper.codec.shapes import FRAME_MAX
 from bookkeeper.errors import MalformedFrameError
 from bookkeeper.wire import (
-    FRAME_MAX,
     AddEntry,
     AddReply,
     Auth,
@@ -23,7 +23,6 @@ from bookkeeper.wire import (
     DialectDetector,
     ForceLedger,
     ForceReply,
-    Framer,
     GetBookieInfo,
     InfoReply,
     LacReply,
@@ -48,6 +47,7 @@ from bookkeeper.wire import (
 )
 from bookkeeper.wire.bookkeeper_pb2 import OperationType, StatusCode
 from bookkeeper.wire.status import TO_V2, TO_V3, Status
+from tests.bookkeeper.wire.framer import Framer
 
 Fields = dict[str, Any]
 

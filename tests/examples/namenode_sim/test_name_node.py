@@ -27,7 +27,7 @@ from journal_manager import (
     open_writer,
     read_ops,
 )
-from journal_manager.edits import encode_op
+from journal_manager.edits.ops import encode_op
 from journal_manager.hdfs import EditsReader, decode_hdfs_op, encode_edits_header
 
 NUMBERS = itertools.count()

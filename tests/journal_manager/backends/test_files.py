@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from bookkeeper.real import PosixDisk
+from bookkeeper.real.disk import PosixDisk
 from bookkeeper.testing.world import SimDisk
 from journal_manager.backends.files import Files, SystemFiles
 

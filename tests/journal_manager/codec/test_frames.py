@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from journal_manager.codec import pure
-from journal_manager.edits import MAX_OP_BYTES, MAX_TXID, Op, RequestId, TxId, decode_ops, encode_op
+from journal_manager.edits import MAX_OP_BYTES, Op, RequestId, TxId
+from journal_manager.edits.ops import decode_ops, encode_op
+from journal_manager.edits.txid import MAX_TXID
 from journal_manager.errors import JournalError
 from tests.journal_manager.codec import CODECS, native, needs_native
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from journal_manager import JournalError, Op, OpTooLargeError, TxId
-from journal_manager.edits import MAX_OP_BYTES, OVERHEAD, Batch, RequestId, decode_ops, encode_batch, encode_op, join
+from journal_manager.edits import MAX_OP_BYTES, OVERHEAD, Batch, RequestId, encode_batch
+from journal_manager.edits.ops import decode_ops, encode_op, join
 from journal_manager.errors import OpChecksumError, OpFormatError
 
 VECTORS = [

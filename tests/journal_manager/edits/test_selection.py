@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from journal_manager import JournalGapError, SegmentInfo, TxId
-from journal_manager.edits import MissingEdits, Piece, Selection, best_piece, in_order, select
+from journal_manager.edits import MissingEdits, Piece, best_piece, in_order
+from journal_manager.edits.selection import Selection, select
 
 
 def segments(*ends: tuple[int, int | None]) -> list[SegmentInfo]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from journal_manager.edits import FIRST_TXID, MAX_TXID, NOTHING, is_txid
+from journal_manager.edits import FIRST_TXID, NOTHING, is_txid
+from journal_manager.edits.txid import MAX_TXID
 
 
 def test_ids_begin_at_one_and_nothing_is_none_of_them() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from journal_manager import JournalError, Op, TxId, UnsupportedLayoutError
-from journal_manager.edits import encode_op
+from journal_manager.edits.ops import encode_op
 from journal_manager.errors import OpChecksumError, OpFormatError
 from journal_manager.hdfs import EditsReader, encode_edits_header
 from journal_manager.hdfs.edits_file import HEADER_BYTES

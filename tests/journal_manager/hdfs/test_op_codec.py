@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from journal_manager import JournalError, TxId, UnsupportedLayoutError
-from journal_manager.edits import encode_op
+from journal_manager.edits.ops import encode_op
 from journal_manager.errors import OpFormatError
 from journal_manager.hdfs import (
     NEWEST_LAYOUT,

@@ -20,7 +20,7 @@ from journal_manager import (
     SegmentNotFoundError,
     TxId,
 )
-from journal_manager.edits import NOTHING_DISCARDED, Cut
+from journal_manager.edits.discarded_edits import NOTHING_DISCARDED, Cut
 from journal_manager.errors import JournalInvariantError, UnsupportedLayoutError, UpgradeError
 from journal_manager.journals import CopySource
 from journal_manager.journals.chain import Chain, UpgradePoint, purgeable

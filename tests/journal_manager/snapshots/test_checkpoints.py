@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from journal_manager.snapshots import CheckpointPolicy, CheckpointSchedule
+from journal_manager.snapshots import CheckpointPolicy
+from journal_manager.snapshots.checkpoints import CheckpointSchedule
 
 
 def schedule(**policy: Any) -> CheckpointSchedule:

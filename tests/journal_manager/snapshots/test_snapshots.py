@@ -14,7 +14,8 @@ from journal_manager import (
     SnapshotNotFoundError,
     restore_newest,
 )
-from journal_manager.edits import NOTHING_DISCARDED, UNKNOWN_EPOCH, Cut, DiscardedEdits, TxId
+from journal_manager.edits import UNKNOWN_EPOCH, DiscardedEdits, TxId
+from journal_manager.edits.discarded_edits import NOTHING_DISCARDED, Cut
 from journal_manager.snapshots import Chunks, SnapshotStore, adoptable, ensure_durable, pieces
 
 

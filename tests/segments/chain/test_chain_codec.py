@@ -7,17 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bookkeeper.codec import crc32c
-from segments.chain import (
-    SEGMENTS_MAX,
-    RemovedLedger,
-    SegmentContents,
-    StreamChain,
-    StreamSegment,
-    decode_chain,
-    encode_chain,
-)
+from segments.chain import RemovedLedger, SegmentContents, StreamChain, StreamSegment, decode_chain, encode_chain
 from segments.chain.chain_codec import VERSION, WITH_PUBLISHED
-from segments.chain.stream_chain import REMOVING_MAX
+from segments.chain.stream_chain import REMOVING_MAX, SEGMENTS_MAX
 from segments.errors import ChainCorruptError, UnsupportedStreamFormatError
 from segments.position import Position
 from tests.segments.chain.test_stream_chain import chain_of

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segments.chain import SegmentList, SegmentPage
-from segments.chain.segment_page import VERSION
+from segments.chain import SegmentPage
+from segments.chain.segment_page import VERSION, SegmentList
 from segments.errors import ChainCorruptError, ChainStepError, UnsupportedStreamFormatError
 from tests.segments.chain.pages import many
 

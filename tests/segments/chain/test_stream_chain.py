@@ -8,8 +8,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from segments.chain import FOLD_AT, PAGE_SEGMENTS, SegmentContents, SegmentPage, StreamChain, decode_chain, encode_chain
+from segments.chain import SegmentContents, SegmentPage, StreamChain, decode_chain, encode_chain
 from segments.chain import stream_chain as module
+from segments.chain.segment_page import PAGE_SEGMENTS
+from segments.chain.stream_chain import FOLD_AT
 from segments.errors import ChainStepError, StreamInvariantError, StreamSealedError
 from segments.position import EARLIEST, Position
 from tests.examples_of import examples

@@ -7,7 +7,8 @@ import pytest
 
 from bookkeeper.chains import ClaimLostError, OwnedNode
 from bookkeeper.errors import MetadataConflictError
-from segments.chain import NO_CONTENTS, StreamChain, StreamHead
+from segments.chain import StreamChain, StreamHead
+from segments.chain.stream_segment import NO_CONTENTS
 from segments.errors import StreamNotFoundError
 from tests.journal_manager.backends.bookkeeper.fake import Cluster
 

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from segments.entries import (
     BODY_MAX,
-    ENTRY_MAX,
     Compression,
     EntryBatch,
     EntryKind,
@@ -19,6 +18,7 @@ from segments.entries import (
     encode_pieces,
     fits_one_entry,
 )
+from segments.entries.layout import ENTRY_MAX
 from segments.errors import RecordTooLargeError
 from segments.record import ProducerRef, Record
 from tests.segments.entries.records import RECORDS, contents

@@ -5,7 +5,6 @@ import random
 import pytest
 
 from segments.entries import (
-    Columns,
     EntryBatch,
     EntryKind,
     RecordColumns,
@@ -15,7 +14,7 @@ from segments.entries import (
     encode_pieces,
 )
 from segments.entries.compression import Compression
-from segments.entries.layout import CRC, CRC_AT, HEADER_SIZE, PIECE
+from segments.entries.layout import CRC, CRC_AT, HEADER_SIZE, PIECE, Columns
 from segments.entries.stored_entry import RUN
 from segments.errors import EntryCorruptError, StreamError, UnsupportedStreamFormatError
 from segments.position import Position

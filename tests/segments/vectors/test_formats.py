@@ -8,7 +8,8 @@ import pytest
 
 from segments.chain import decode_chain
 from segments.config import StreamConfig
-from segments.entries import EntryKind, RecordColumns, SegmentFooter, decode_entry
+from segments.entries import EntryKind, RecordColumns, decode_entry
+from segments.entries.footer import SegmentFooter
 from segments.position import Position
 from segments.producers import ProducerTable
 from tests.segments.vectors.values import (

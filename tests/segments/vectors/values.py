@@ -11,16 +11,8 @@ from typing import Final
 
 from segments.chain import RemovedLedger, SegmentContents, SegmentPage, StreamChain, StreamSegment, encode_chain
 from segments.config import ProducerPolicy, StreamConfig, StreamRetention
-from segments.entries import (
-    Compression,
-    EntryBatch,
-    EntryKind,
-    FooterBuilder,
-    RecordColumns,
-    SegmentFooter,
-    encode_entry,
-    encode_payload,
-)
+from segments.entries import Compression, EntryBatch, EntryKind, RecordColumns, encode_entry, encode_payload
+from segments.entries.footer import FooterBuilder, SegmentFooter
 from segments.position import Position
 from segments.producers import ProducerTable
 from segments.record import Record

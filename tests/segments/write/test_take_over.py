@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from bookkeeper.errors import BookieUnavailableError
-from segments.chain import SEGMENTS_MAX, encode_chain
+from segments.chain import encode_chain
+from segments.chain.stream_chain import SEGMENTS_MAX
 from segments.config import ProducerPolicy, StreamConfig
 from segments.errors import EntryCorruptError, OwnershipLostError, StreamCorruptError, StreamUnavailableError
 from segments.position import Position

@@ -47,7 +47,8 @@ from bookkeeper.ledger import LedgerMetadata, LedgerState, classify
 from bookkeeper.ledger.answer import Answer
 from bookkeeper.ledger.ensemble.writer_ensemble import WriterEnsemble
 from bookkeeper.ledger.metadata import Fragment, with_ensemble
-from bookkeeper.ledger.recovery import FindStandIns, LedgerRecovery, WriteBack
+from bookkeeper.ledger.recovery import LedgerRecovery
+from bookkeeper.ledger.recovery.effects import FindStandIns, WriteBack
 from bookkeeper.ledger.recovery.fencing import FencePhase
 from bookkeeper.ledger.recovery.parts import EntryRead
 from bookkeeper.ledger.recovery.reading import ReadPhase
@@ -57,7 +58,7 @@ from bookkeeper.ledger.write.ensemble_changes import EnsembleChanges
 from bookkeeper.meta.records.deleted_ids import DeletedIds
 from bookkeeper.meta.records.rollback import RollbackCheck, RollbackCounter
 from bookkeeper.meta.stores.memory import MemoryStore
-from bookkeeper.replication.copying import FragmentCopy
+from bookkeeper.replication.copying.fragment import FragmentCopy
 from bookkeeper.seams import File
 from bookkeeper.storage.checkpoint.checkpointer import Checkpointer
 from bookkeeper.storage.engine import Engine

@@ -28,7 +28,8 @@ from bookkeeper.errors import (
     TooManyRequestsError,
 )
 from bookkeeper.replication import CopyConfig
-from bookkeeper.replication.copying import copies_of, replicate_unlocked
+from bookkeeper.replication.copying import copies_of
+from bookkeeper.replication.copying.replace import replicate_unlocked
 from bookkeeper.seams import Seams
 from bookkeeper.testing.world import Node
 from tests.simulation.cluster import SwarmCluster

@@ -16,7 +16,7 @@ import pytest
 import spark_wal
 from bookkeeper.errors import ConfigError
 from bookkeeper.gateways.tokens import new_token
-from bookkeeper.testing.certificates import Authority
+from examples.certificates import Authority
 from spark_wal.checkpoint_copy import gateway_store
 from spark_wal.checkpoint_copy.gateway_store import GatewayStore
 from spark_wal.checkpoint_copy.stores import CheckpointStoreError

@@ -12,7 +12,7 @@ import spark_wal
 from bookkeeper.gateways.access_control import AccessConfig
 from bookkeeper.gateways.server_tls import ServerTlsFiles
 from bookkeeper.gateways.tokens import new_token, token_line
-from bookkeeper.testing.certificates import Authority
+from examples.certificates import Authority
 from spark_wal.checkpoint_copy.open_store import open_store
 from spark_wal.checkpoint_copy.stores import CheckpointStore, CheckpointStoreError
 from spark_wal.spark_access import GatewayAccess

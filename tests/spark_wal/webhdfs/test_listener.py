@@ -26,7 +26,7 @@ from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.metrics import Metrics
 from bookkeeper.real import SystemClock, SystemRng
 from bookkeeper.secret import Secret
-from bookkeeper.testing.certificates import Authority, Certificate
+from examples.certificates import Authority, Certificate
 from spark_wal.hadoop_tokens import KIND_TLS, HadoopToken
 from spark_wal.webhdfs.access.authentication import BAD_TOKEN, NO_CERTIFICATE, NO_TOKEN, TEXTS
 from spark_wal.webhdfs.http.http_server import HttpServer

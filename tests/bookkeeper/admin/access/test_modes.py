@@ -7,7 +7,8 @@ import json
 
 import pytest
 
-from bookkeeper.access import Grant, Mode, ObservedDenial, Policy, Resource, Right, Subject
+from bookkeeper.access import Grant, Mode, Policy, Resource, Right, Subject
+from bookkeeper.access.observation import ObservedDenial
 from bookkeeper.admin.access.modes import missing_duties
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.records.access_servers import BOOKIE, AccessReport

@@ -10,8 +10,8 @@ import pytest
 
 from bookkeeper.admin.bookies.decommission import show_progress
 from bookkeeper.admin.shared import progress_bar
-from bookkeeper.replication.decommissioning import DrainProgress
 from bookkeeper.replication.decommissioning.decommission import DecommissionProgress, DecommissionStep
+from bookkeeper.replication.decommissioning.drain import DrainProgress
 from tests.bookkeeper.admin.commands import Terminal, bk
 from tests.integration.processes import Bookies, bookies, until
 

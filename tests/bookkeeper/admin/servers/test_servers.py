@@ -16,7 +16,7 @@ import pytest
 
 from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.launchers.waiting import grown
-from bookkeeper.testing.certificates import Authority
+from examples.certificates import Authority
 from tests.bookkeeper.admin.commands import bk
 from tests.integration.processes import Process, bk_json, free_port, until
 from tests.integration.processes import bk as run_bk

@@ -10,7 +10,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from bookkeeper.admin.shared import Answered, VerbAnswer, answering, json_option, show_answer
+from bookkeeper.admin.shared import VerbAnswer, json_option
+from bookkeeper.admin.shared.answers import Answered, answering, show_answer
 from bookkeeper.real import run
 
 

@@ -23,8 +23,8 @@ from bookkeeper.net.client_handshake import ClientSecurity
 from bookkeeper.net.connection import AddRun, BookieConnection, StreamIds
 from bookkeeper.net.tls import TlsConfig
 from bookkeeper.real import system_seams
-from bookkeeper.testing.certificates import Authority
 from bookkeeper.wire import Dialect, Status
+from examples.certificates import Authority
 from tests.bookkeeper.audit.events import KeptEvents
 from tests.bookkeeper.auth.providers import PLUGIN, ServerProvider
 from tests.bookkeeper.bookie.listeners import Raw, bookie, run

@@ -41,8 +41,8 @@ from bookkeeper.net.tls import ServerTls, TlsConfig
 from bookkeeper.real import SystemClock, system_seams
 from bookkeeper.seams import Tls, TlsFiles
 from bookkeeper.secret import Secret
-from bookkeeper.testing.certificates import Authority, Certificate
 from bookkeeper.wire import Dialect, Status
+from examples.certificates import Authority, Certificate
 from tests.bookkeeper.auth.sasl.test_providers import private
 from tests.bookkeeper.bookie.cluster import Cluster
 from tests.bookkeeper.bookie.cluster import run as run_simulated

@@ -25,8 +25,8 @@ from bookkeeper.ids import EntryId
 from bookkeeper.net.connection import BookieConnection
 from bookkeeper.net.tls import TlsConfig
 from bookkeeper.secret import Secret
-from bookkeeper.testing.certificates import Authority
 from bookkeeper.wire import Dialect
+from examples.certificates import Authority
 from tests.bookkeeper.auth.sasl.test_providers import private
 from tests.bookkeeper.bookie.connections.test_connection_security import LEDGER, append, connect, read_back, served_by
 from tests.bookkeeper.bookie.listeners import bookie, run

@@ -16,8 +16,8 @@ from bookkeeper.ids import NO_ENTRY, Address, BookieId, EntryId, LedgerId
 from bookkeeper.net.in_process import InProcessNet
 from bookkeeper.net.tls import TlsConfig
 from bookkeeper.real import system_seams
-from bookkeeper.testing.certificates import Authority
 from bookkeeper.wire import Dialect, ReadEntry
+from examples.certificates import Authority
 from tests.bookkeeper.bookie.listeners import LOOPS, bookie, run
 from tests.bookkeeper.client.scripted import ScriptedBookie, connection_of
 

@@ -20,7 +20,8 @@ from bookkeeper.ledger.ensemble.writer_ensemble import (
     WriterEnsemble,
 )
 from bookkeeper.ledger.metadata import Fragment, LedgerMetadata
-from bookkeeper.ledger.write import ChangeEnsemble, ForceDone, LedgerWriter, SendForce, WatchIncarnation
+from bookkeeper.ledger.write import ChangeEnsemble, LedgerWriter
+from bookkeeper.ledger.write.effects import ForceDone, SendForce, WatchIncarnation
 from tests.bookkeeper.ledger.write.test_writer import B1, B2, B3, B4, LOST, SPEC, acks, add, change, of
 
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from bookkeeper.errors import NotEnoughBookiesError
 from bookkeeper.ids import BookieId
-from bookkeeper.ledger.placement import Location, PlacementPolicy, SpreadChoice, WhenShort
+from bookkeeper.ledger.location import Location
+from bookkeeper.ledger.placement import PlacementPolicy, SpreadChoice, WhenShort
 from bookkeeper.ledger.placement.candidates import Candidates
 from bookkeeper.ledger.quorum import QuorumSpec
 from tests.bookkeeper.ledger.placement.topologies import most_racks, racks_in_worst_window, topology, without

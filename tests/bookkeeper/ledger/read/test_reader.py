@@ -17,16 +17,9 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import EntryId
 from bookkeeper.ledger.config import ReadConfig
-from bookkeeper.ledger.read import (
-    AskBookie,
-    Effect,
-    EntriesFound,
-    FailRead,
-    FragmentReader,
-    RefreshMetadata,
-    ReportCorrupt,
-    WakeAt,
-)
+from bookkeeper.ledger.effects import WakeAt
+from bookkeeper.ledger.read import FragmentReader
+from bookkeeper.ledger.read.reader import AskBookie, Effect, EntriesFound, FailRead, RefreshMetadata, ReportCorrupt
 from tests.bookkeeper.ledger.test_metadata import CLOSED, bookies
 from tests.bookkeeper.validated import validated
 

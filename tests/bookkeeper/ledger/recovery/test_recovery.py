@@ -16,23 +16,23 @@ from bookkeeper.errors import (
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger.answer import Answer
 from bookkeeper.ledger.config import RecoveryConfig
+from bookkeeper.ledger.effects import WakeAt
 from bookkeeper.ledger.metadata import LedgerMetadata
 from bookkeeper.ledger.quorum import QuorumSpec
-from bookkeeper.ledger.recovery import (
+from bookkeeper.ledger.recovery import LedgerRecovery
+from bookkeeper.ledger.recovery.effects import (
     BeginRecovery,
     CloseRecovered,
     Effect,
     FenceRead,
     FindStandIns,
     ForgetPayloads,
-    LedgerRecovery,
     RecoveryDone,
     RecoveryFailed,
     RecoveryRead,
-    RecoveryState,
-    WakeAt,
     WriteBack,
 )
+from bookkeeper.ledger.recovery.recovery import RecoveryState
 from tests.bookkeeper.ledger.test_metadata import SPEC, bookies
 
 B1, B2, B3, B4 = bookies("b1 b2 b3 b4")

@@ -20,26 +20,22 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger.config import WriterConfig
+from bookkeeper.ledger.effects import WakeAt
 from bookkeeper.ledger.ensemble.replan import replan
 from bookkeeper.ledger.metadata import LedgerMetadata
 from bookkeeper.ledger.quorum import QuorumSpec
-from bookkeeper.ledger.write import (
-    ChangeEnsemble,
-    ChangeFailure,
+from bookkeeper.ledger.write import ChangeEnsemble, ChangeFailure, Encode, LedgerWriter, PublishLac
+from bookkeeper.ledger.write.effects import (
     CloseMetadata,
     Confirm,
     Effect,
-    Encode,
     FailAdds,
-    LedgerWriter,
     NoteMissing,
-    PublishLac,
     Release,
     SendAdds,
-    WakeAt,
     WatchIncarnation,
-    WriterState,
 )
+from bookkeeper.ledger.write.writer_end import WriterState
 from tests.bookkeeper.ledger.test_metadata import bookies
 
 B1, B2, B3, B4, B5 = bookies("b1 b2 b3 b4 b5")
@@ -147,10 +143,10 @@ def test_striped_acks_come_with_holes() -> None:
     sends = of(SendAdds, add(writer, 4))
     assert [s.bookie for s in sends if isinstance(s, SendAdds)] == [B1, B2, B3]
     # entry 0: b1 b2, 1: b2 b3, 2: b3 b1, 3: b1 b2
-    assert confirmed(writer.on_ack_ids(B1, [0, 2, 3], 0.0)) == []
-    assert confirmed(writer.on_ack_ids(B2, [1, 0], 0.0)) == [0]
-    assert confirmed(writer.on_ack_ids(B3, [1, 2], 0.0)) == [1, 2]
-    assert confirmed(writer.on_ack_ids(B2, [3], 0.0)) == [3]
+    assert confirmed(acks(writer, "0:b1 2-3:b1")) == []
+    assert confirmed(acks(writer, "1:b2 0:b2")) == [0]
+    assert confirmed(acks(writer, "1-2:b3")) == [1, 2]
+    assert confirmed(acks(writer, "3:b2")) == [3]
 
 
 def test_a_bookie_outside_the_write_set_is_sent_nothing() -> None:

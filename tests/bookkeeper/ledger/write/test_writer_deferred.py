@@ -17,26 +17,23 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import EntryId
 from bookkeeper.ledger.config import WriterConfig
+from bookkeeper.ledger.effects import WakeAt
 from bookkeeper.ledger.metadata import LedgerMetadata
-from bookkeeper.ledger.write import (
-    ChangeEnsemble,
+from bookkeeper.ledger.write import ChangeEnsemble, Encode, LedgerWriter, PublishLac
+from bookkeeper.ledger.write.effects import (
     CloseFailed,
     CloseMetadata,
     Effect,
-    Encode,
     FailAdds,
     ForceDone,
     ForceFailed,
-    LedgerWriter,
     MoreRoom,
-    PublishLac,
     Release,
     SendAdds,
     SendForce,
-    WakeAt,
-    WriterState,
 )
 from bookkeeper.ledger.write.force_rounds import AGAIN_S
+from bookkeeper.ledger.write.writer_end import WriterState
 from tests.bookkeeper.ledger.write.test_writer import B1, B2, B3, LOST, SPEC, acks, add, confirmed, of
 
 CONFIG = WriterConfig(deferred_sync=True, add_timeout_ms=10_000, force_timeout_ms=5_000, trail_bytes_max=1280)

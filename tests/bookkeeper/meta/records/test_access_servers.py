@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bookkeeper.access import Mode, ObservedDenial
+from bookkeeper.access import Mode
+from bookkeeper.access.observation import ObservedDenial
 from bookkeeper.errors import MetadataFormatError
 from bookkeeper.ids import BookieId
 from bookkeeper.meta.records.access_servers import BOOKIE, AccessReport, AccessServers

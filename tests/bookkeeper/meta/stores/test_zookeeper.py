@@ -22,7 +22,7 @@ from bookkeeper.meta.stores.credentials import Credentials, ZooKeeperTls
 from bookkeeper.meta.stores.zookeeper import ZooKeeperStore
 from bookkeeper.meta.stores.zookeeper_session import PATIENCE_S
 from bookkeeper.secret import Secret
-from bookkeeper.testing.certificates import PASSWORD, Authority, Certificate
+from examples.certificates import PASSWORD, Authority, Certificate
 from tests.bookkeeper.meta.services import ZooKeeperService, seams
 from tests.contracts.metadata_store import until
 

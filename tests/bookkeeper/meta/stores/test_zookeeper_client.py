@@ -34,7 +34,7 @@ from bookkeeper.meta.stores.zookeeper_client import (
     translate,
 )
 from bookkeeper.secret import Secret
-from bookkeeper.testing.certificates import Authority, Certificate
+from examples.certificates import Authority, Certificate
 
 
 @contextmanager

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger import LedgerMetadata, QuorumSpec
-from bookkeeper.replication.copying import Copy, copies_of, copy_at
+from bookkeeper.replication.copying import copies_of
+from bookkeeper.replication.copying.copies import Copy, copy_at
 
 NAMES = [BookieId(f"b{i}") for i in range(9)]
 

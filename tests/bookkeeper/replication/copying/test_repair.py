@@ -23,7 +23,10 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.replication.config import CopyConfig
-from bookkeeper.replication.copying import CopyOutcome, RepairContext, copy_fragment, digest_of, held_by, replace_copy
+from bookkeeper.replication.copying import RepairContext
+from bookkeeper.replication.copying.fragment import CopyOutcome
+from bookkeeper.replication.copying.repair import copy_fragment, digest_of, held_by
+from bookkeeper.replication.copying.replace import replace_copy
 from bookkeeper.wire import Status
 from bookkeeper.wire.availability import GROUP, HEADER
 from tests.bookkeeper.client.scripted import CONFIG, ScriptedBookie, ScriptedCluster, payload_of, written

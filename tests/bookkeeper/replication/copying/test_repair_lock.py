@@ -10,7 +10,8 @@ from bookkeeper.ids import LedgerId
 from bookkeeper.meta import Metadata, init_cluster_in
 from bookkeeper.meta.stores.memory import MemoryCluster
 from bookkeeper.real import system_seams
-from bookkeeper.replication.copying import holds_lock, lock_path, repair_lock
+from bookkeeper.replication.copying import repair_lock
+from bookkeeper.replication.copying.repair_lock import holds_lock, lock_path
 
 FIVE = LedgerId(5)
 

@@ -23,7 +23,10 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.replication.config import CopyConfig
-from bookkeeper.replication.copying import CopyOutcome, copies_of, lock_path, replicate_fragment, replicate_unlocked
+from bookkeeper.replication.copying import copies_of
+from bookkeeper.replication.copying.fragment import CopyOutcome
+from bookkeeper.replication.copying.repair_lock import lock_path
+from bookkeeper.replication.copying.replace import replicate_fragment, replicate_unlocked
 from bookkeeper.testing.cluster import SimCluster
 from tests.bookkeeper.replication.clusters import (
     Story,

@@ -20,7 +20,10 @@ from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerState
 from bookkeeper.replication import DrainConfig, DrainProgress, cannot_move, drain, shares_of
 from bookkeeper.replication.config import CopyConfig
-from bookkeeper.replication.copying import CopyOutcome, RepairContext, RepairResult, copy_fragment, lock_path
+from bookkeeper.replication.copying import RepairContext
+from bookkeeper.replication.copying.fragment import CopyOutcome
+from bookkeeper.replication.copying.repair import RepairResult, copy_fragment
+from bookkeeper.replication.copying.repair_lock import lock_path
 from bookkeeper.testing.cluster import SimCluster
 from tests.bookkeeper.replication.clusters import (
     Story,

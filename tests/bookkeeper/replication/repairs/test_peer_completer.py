@@ -9,7 +9,8 @@ import pytest
 
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import DigestType, LedgerMetadata, QuorumSpec
-from bookkeeper.replication.copying import PartialCopy, copy_at, repair_lock
+from bookkeeper.replication.copying import repair_lock
+from bookkeeper.replication.copying.copies import PartialCopy, copy_at
 from bookkeeper.testing.cluster import SimCluster
 from tests.bookkeeper.replication.clusters import Story, append, holds, until, written
 

@@ -20,7 +20,7 @@ from bookkeeper.gateways.tokens import new_token, token_line
 from bookkeeper.ids import Address
 from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.secret import Secret
-from bookkeeper.testing.certificates import Authority, Certificate
+from examples.certificates import Authority, Certificate
 from segments.errors import StreamAccessError, StreamUnavailableError
 from segments.gateway.guard.port_security import certificate_of, check_files, token_of, units_of
 from segments.protocol.methods import METHODS

@@ -7,7 +7,8 @@ from random import Random
 import pytest
 
 from bookkeeper.ids import Address
-from bookkeeper.real import PosixDisk, system_seams
+from bookkeeper.real import system_seams
+from bookkeeper.real.disk import PosixDisk
 from bookkeeper.testing import SimDisk
 from spark_wal.webhdfs.contents.upload_log import CutUpload, UploadLog, cut
 from spark_wal.webhdfs.service import ServingConfig, WebHdfsService

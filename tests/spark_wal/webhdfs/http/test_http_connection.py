@@ -26,7 +26,7 @@ from bookkeeper.gateways.tokens import new_token, token_line
 from bookkeeper.ids import Address
 from bookkeeper.real import SystemClock, SystemRng
 from bookkeeper.testing import SimLoop
-from bookkeeper.testing.certificates import Authority
+from examples.certificates import Authority
 from spark_wal.webhdfs.http.http_connection import (
     FIELD_MAX,
     HEADERS_MAX,

@@ -1,4 +1,4 @@
-"""Throw-away certificates for tests and experiments: an authority, and what it signs, as PEM and as PKCS12.
+"""Throw-away certificates for demos, tests and experiments: an authority, and what it signs, as PEM and as PKCS12.
 
 Needs the package ``cryptography`` (extra ``test``). Keys lie unencrypted on disk: never use them for anything real.
 """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bookkeeper.testing.certificates import PASSWORD, Authority
+from examples.certificates import PASSWORD, Authority
 
 
 def test_openssl_takes_what_the_authority_signs(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.errors import ConfigError
-from bookkeeper.launchers.worker_python import worker_python
+from examples.demo_kit.worker_python import worker_python
 
 
 def installed(directory: Path) -> Path:

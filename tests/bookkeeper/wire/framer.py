@@ -1,7 +1,4 @@
-"""Cuts a stream into frames: ``[length u32][length bytes]``; the length does not count itself.
-
-It is for streams that do not go through the run codec (tests, tools, slow paths). It keeps frames that arrived in part.
-"""
+"""Cuts a stream of test bytes into frames: ``[length u32][length bytes]``; the length does not count itself."""
 
 from __future__ import annotations
 
@@ -14,11 +11,6 @@ from bookkeeper.seams import Buffer
 _LENGTH = Struct(">I")
 
 
-def frame(body: Buffer) -> bytes:
-    """The frame of ``body``: its length, then ``body``."""
-    return _LENGTH.pack(len(body)) + body
-
-
 class Framer:
     """``feed(data)`` returns whole bodies. It refuses an impossible length before the body arrives."""
 
@@ -28,11 +20,6 @@ class Framer:
         self._frame_max = frame_max
         self._pending = bytearray()
         self._error: MalformedFrameError | None = None
-
-    @property
-    def pending(self) -> int:
-        """Bytes of the unfinished frame that are kept."""
-        return len(self._pending)
 
     def feed(self, data: Buffer) -> list[bytes]:
         """Take more of the stream; return the bodies that are whole now, in order.
