@@ -17,16 +17,7 @@ from bookkeeper.admin.access.modes import enforce, observe, off
 from bookkeeper.admin.access.policy_change import change_policy, mode_in_words, read_policy
 from bookkeeper.admin.access.tenants import quota, tenant
 from bookkeeper.admin.access.usage import usage
-from bookkeeper.admin.shared import (
-    DefaultCommandGroup,
-    VerbAnswer,
-    counted,
-    json_option,
-    metadata_option,
-    moment,
-    on_cluster,
-    print_table,
-)
+from bookkeeper.admin.shared import DefaultCommandGroup, VerbAnswer, counted, moment, print_table, verb_on_cluster
 from bookkeeper.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -44,9 +35,7 @@ def access() -> None:
 
 
 @access.command("list")
-@metadata_option
-@json_option
-@on_cluster()
+@verb_on_cluster()
 async def list_(bk: BookKeeper) -> VerbAnswer:
     """Show the access policy: its mode, grants, tenants and quotas, the last changes, and which servers follow it."""
     metadata = bk.metadata_store
@@ -95,12 +84,10 @@ def _print(policy: Policy, document: dict[str, Any]) -> None:
 
 
 @access.command()
-@metadata_option
-@json_option
+@verb_on_cluster(changes=True)
 @click.argument("who")
 @click.argument("rights")
 @click.argument("on")
-@on_cluster(changes=True)
 async def grant(bk: BookKeeper, who: str, rights: str, on: str) -> VerbAnswer:
     """Grant WHO the RIGHTS on ON, and on all below it. It counts within 5 s.
 
@@ -123,12 +110,10 @@ async def grant(bk: BookKeeper, who: str, rights: str, on: str) -> VerbAnswer:
 
 
 @access.command()
-@metadata_option
-@json_option
+@verb_on_cluster(changes=True)
 @click.argument("who")
 @click.argument("rights")
 @click.argument("on")
-@on_cluster(changes=True)
 async def revoke(bk: BookKeeper, who: str, rights: str, on: str) -> VerbAnswer:
     """Take RIGHTS on exactly ON back from exactly WHO. It counts within 5 s.
 
@@ -148,13 +133,11 @@ async def revoke(bk: BookKeeper, who: str, rights: str, on: str) -> VerbAnswer:
 
 
 @access.command()
-@metadata_option
-@json_option
+@verb_on_cluster()
 @click.option("--role", "roles", multiple=True, metavar="ROLE", help="A role that WHO has; may be repeated.")
 @click.argument("who")
 @click.argument("right", type=click.Choice([right.value for right in Right]))
 @click.argument("on")
-@on_cluster()
 async def check(bk: BookKeeper, who: str, right: str, on: str, roles: tuple[str, ...]) -> VerbAnswer:
     """Say whether WHO has the RIGHT on ON, and which grant decides. Exit status 0: yes, 1: no.
 

@@ -9,7 +9,7 @@ import click
 
 from bookkeeper.access.ownership import checked_owner
 from bookkeeper.admin.access.policy_change import note_change
-from bookkeeper.admin.shared import VerbAnswer, counted, json_option, metadata_option, on_cluster
+from bookkeeper.admin.shared import VerbAnswer, counted, verb_on_cluster
 from bookkeeper.admin.shared.options import LedgerIdType
 from bookkeeper.errors import NoSuchLedgerError
 from bookkeeper.ids import LedgerId, some_of
@@ -23,11 +23,9 @@ _SHOWN: Final = 10
 
 
 @click.command("hand-over")
-@metadata_option
-@json_option
+@verb_on_cluster(changes=True)
 @click.argument("owner")
 @click.argument("ledgers", nargs=-1, required=True, type=LedgerIdType(0), metavar="LEDGER...")
-@on_cluster(changes=True)
 async def hand_over(bk: BookKeeper, owner: str, ledgers: tuple[int, ...]) -> VerbAnswer:
     """Make OWNER the owner of ledgers, whoever owned them before: ledgers:NAME, streams:NAME, journals:NAME or
     paths:/PATH.

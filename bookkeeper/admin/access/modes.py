@@ -9,7 +9,7 @@ import click
 
 from bookkeeper.access import CLUSTER, Mode, Policy, Right
 from bookkeeper.admin.access.policy_change import change_policy, read_policy
-from bookkeeper.admin.shared import VerbAnswer, json_option, metadata_option, on_cluster, print_table
+from bookkeeper.admin.shared import VerbAnswer, print_table, verb_on_cluster
 from bookkeeper.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -38,10 +38,8 @@ def missing_duties(policy: Policy) -> list[str]:
 
 
 @click.command()
-@metadata_option
-@json_option
+@verb_on_cluster(changes=True)
 @click.option("--yes", is_flag=True, help="Enforce although nobody could repair, or nobody could administer.")
-@on_cluster(changes=True)
 async def enforce(bk: BookKeeper, yes: bool) -> VerbAnswer:
     """Deny what the access policy does not grant, within 5 s, on every bookie and gateway of ours.
 
@@ -108,9 +106,7 @@ async def _denials(metadata: Metadata, policy: Policy) -> list[dict[str, Any]]:
 
 
 @click.command()
-@metadata_option
-@json_option
-@on_cluster(changes=True)
+@verb_on_cluster(changes=True)
 async def observe(bk: BookKeeper) -> VerbAnswer:
     """Tell and count what the access policy would deny, and do it all the same.
 
@@ -123,12 +119,10 @@ async def observe(bk: BookKeeper) -> VerbAnswer:
 
 
 @click.command()
-@metadata_option
-@json_option
+@verb_on_cluster(changes=True)
 @click.option(
     "--discard", is_flag=True, help="Replace a policy that cannot be read by an empty one; its grants are lost."
 )
-@on_cluster(changes=True)
 async def off(bk: BookKeeper, discard: bool) -> VerbAnswer:
     """Ask nobody for rights any more: every admitted client may do everything. The grants are kept.
 

@@ -14,16 +14,7 @@ from bookkeeper.access.principal import TENANT
 from bookkeeper.admin.access.limits import changed_quota
 from bookkeeper.admin.access.matches import names_of
 from bookkeeper.admin.access.policy_change import change_policy, read_policy
-from bookkeeper.admin.shared import (
-    DefaultCommandGroup,
-    VerbAnswer,
-    counted,
-    json_option,
-    metadata_option,
-    on_cluster,
-    print_json,
-    print_table,
-)
+from bookkeeper.admin.shared import DefaultCommandGroup, VerbAnswer, counted, print_json, print_table, verb_on_cluster
 from bookkeeper.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -37,9 +28,7 @@ def tenant() -> None:
 
 
 @tenant.command("list")
-@metadata_option
-@json_option
-@on_cluster()
+@verb_on_cluster()
 async def list_(bk: BookKeeper) -> VerbAnswer:
     """List the tenants: their members, what they own, their quotas."""
     policy = await read_policy(bk.metadata_store)
@@ -53,8 +42,7 @@ def print_tenants(policy: Policy) -> None:
 
 
 @tenant.command("set")
-@metadata_option
-@json_option
+@verb_on_cluster(changes=True)
 @click.argument("name")
 @click.option("--member", "members", multiple=True, metavar="WHO", help="A principal or role that belongs to it.")
 @click.option("--no-member", "left", multiple=True, metavar="WHO", help="One that belongs to it no more.")
@@ -69,7 +57,6 @@ def print_tenants(policy: Policy) -> None:
     metavar="KIND=LIMIT",
     help="bytes_kept, ledgers, adds_per_s or bytes_per_s, as bytes_kept=10G; none takes a limit away.",
 )
-@on_cluster(changes=True)
 async def set_(
     bk: BookKeeper,
     name: str,
@@ -154,9 +141,8 @@ async def _possessions(metadata: Metadata, found: Tenant) -> dict[str, list[str]
 
 
 @tenant.command()
-@metadata_option
+@verb_on_cluster(json=False)
 @click.argument("name")
-@on_cluster()
 async def export(bk: BookKeeper, name: str) -> VerbAnswer:
     """Print, as JSON, everything that the policy says of the tenant NAME, what it has, and what it used last."""
     metadata = bk.metadata_store
@@ -176,11 +162,9 @@ async def export(bk: BookKeeper, name: str) -> VerbAnswer:
 
 
 @tenant.command()
-@metadata_option
-@json_option
+@verb_on_cluster(changes=True)
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Delete it although there is something that it owns.")
-@on_cluster(changes=True)
 async def delete(bk: BookKeeper, name: str, yes: bool) -> VerbAnswer:
     """Take the tenant NAME out of the policy, with all grants to it. Its data stay where they are, and are nobody's.
 
@@ -205,12 +189,10 @@ async def delete(bk: BookKeeper, name: str, yes: bool) -> VerbAnswer:
 
 
 @tenant.command("hand-over")
-@metadata_option
-@json_option
+@verb_on_cluster(changes=True)
 @click.argument("giver")
 @click.argument("taker")
 @click.argument("resources", nargs=-1, metavar="[ON]...")
-@on_cluster(changes=True)
 async def hand_over(bk: BookKeeper, giver: str, taker: str, resources: tuple[str, ...]) -> VerbAnswer:
     """Make the tenant TAKER the owner of what the tenant GIVER owns: of all, or of ON alone.
 
@@ -242,11 +224,9 @@ async def hand_over(bk: BookKeeper, giver: str, taker: str, resources: tuple[str
 
 
 @click.command()
-@metadata_option
-@json_option
+@verb_on_cluster(changes=True)
 @click.argument("who")
 @click.argument("limits", nargs=-1, required=True, metavar="KIND=LIMIT...")
-@on_cluster(changes=True)
 async def quota(bk: BookKeeper, who: str, limits: tuple[str, ...]) -> VerbAnswer:
     """Set quotas that each principal has whom WHO means: a name, role:ROLE, tenant:TENANT, or anyone for every one.
 

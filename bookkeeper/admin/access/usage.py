@@ -10,16 +10,7 @@ import click
 from bookkeeper.access import Amount, Policy, Quota, Usage
 from bookkeeper.access.usage import NOTHING
 from bookkeeper.admin.access.policy_change import read_policy
-from bookkeeper.admin.shared import (
-    VerbAnswer,
-    counted,
-    json_option,
-    metadata_option,
-    moment,
-    on_cluster,
-    print_table,
-    size_in_words,
-)
+from bookkeeper.admin.shared import VerbAnswer, counted, moment, print_table, size_in_words, verb_on_cluster
 from bookkeeper.real import system_seams
 
 if TYPE_CHECKING:
@@ -29,10 +20,8 @@ _COLUMNS: Final = ["who", "bytes_kept", "bytes_quota", "ledgers", "ledgers_quota
 
 
 @click.command()
-@metadata_option
-@json_option
+@verb_on_cluster()
 @click.option("--count", is_flag=True, help="Count now, for all servers; otherwise autorecovery does it every minute.")
-@on_cluster()
 async def usage(bk: BookKeeper, count: bool) -> VerbAnswer:
     """Show what tenants and owners of ledgers have, their quotas, and what still counts and until when.
 

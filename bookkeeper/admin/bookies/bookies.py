@@ -12,15 +12,7 @@ import click
 
 from bookkeeper.admin.bookies.decommission import decommission
 from bookkeeper.admin.bookies.operations import counting, drain, forget, info
-from bookkeeper.admin.shared import (
-    DefaultCommandGroup,
-    VerbAnswer,
-    counted,
-    json_option,
-    metadata_option,
-    on_cluster,
-    print_table,
-)
+from bookkeeper.admin.shared import DefaultCommandGroup, VerbAnswer, counted, print_table, verb_on_cluster
 from bookkeeper.meta import Metadata
 
 if TYPE_CHECKING:
@@ -33,10 +25,8 @@ _SHOWN: Final = 20
 
 
 @click.command("safe-to-stop")
-@metadata_option
-@json_option
+@verb_on_cluster()
 @click.argument("names", nargs=-1, required=True, metavar="ID...")
-@on_cluster()
 async def safe_to_stop(bk: BookKeeper, names: tuple[str, ...]) -> VerbAnswer:
     """Say whether bookies can be stopped together: yes (exit status 0) or no (1), with the ledgers that would suffer.
 
@@ -69,10 +59,9 @@ def _print_verdict(found: StopVerdict) -> None:
 
 
 @click.command("read-only")
-@metadata_option
+@verb_on_cluster(json=False, changes=True)
 @click.argument("name", metavar="ID")
 @click.option("--off", is_flag=True, help="Take the order back.")
-@on_cluster(changes=True)
 async def read_only(bk: BookKeeper, name: str, off: bool) -> str:
     """Order a bookie to take no new entries; it serves what it has. For instance before it is drained.
 
@@ -96,11 +85,10 @@ async def read_only(bk: BookKeeper, name: str, off: bool) -> str:
 
 
 @click.command("place")
-@metadata_option
+@verb_on_cluster(json=False, changes=True)
 @click.argument("name", metavar="ID")
 @click.argument("location", required=False, metavar="[/RACK | /REGION/RACK]")
 @click.option("--forget", "forgotten", is_flag=True, help="Forget where it stands: it counts as in the default rack.")
-@on_cluster(changes=True)
 async def place(bk: BookKeeper, name: str, location: str | None, forgotten: bool) -> str:
     """Say in which rack a bookie stands. Clients spread the copies of an entry over racks.
 
@@ -143,9 +131,7 @@ bookies.add_command(safe_to_stop)
 
 
 @bookies.command("list")
-@metadata_option
-@json_option
-@on_cluster()
+@verb_on_cluster()
 async def list_(bk: BookKeeper) -> VerbAnswer:
     """List the bookies: writable, read-only, and absent (known by their cookie, not registered now), with the rack in
     which clients take them to stand."""

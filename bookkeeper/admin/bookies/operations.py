@@ -26,6 +26,7 @@ from bookkeeper.admin.shared import (
     progress_bar,
     size_in_words,
     status_line,
+    verb_on_cluster,
 )
 from bookkeeper.admin.shared.options import F
 from bookkeeper.errors import BookKeeperError
@@ -52,10 +53,8 @@ _SHOWN: Final = 20
 
 
 @click.command()
-@metadata_option
-@json_option
+@verb_on_cluster()
 @click.argument("names", nargs=-1, metavar="[ID]...")
-@on_cluster()
 async def info(bk: BookKeeper, names: tuple[str, ...]) -> VerbAnswer:
     """Ask bookies how full they are, and show it (default: all bookies that are registered)."""
     from bookkeeper.client.operators import Operator

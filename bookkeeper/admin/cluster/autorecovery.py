@@ -14,12 +14,12 @@ from bookkeeper.admin.shared import (
     VerbAnswer,
     byte_count,
     counted,
-    json_option,
     metadata_option,
     moment,
     on_cluster,
     print_table,
     size_in_words,
+    verb_on_cluster,
 )
 from bookkeeper.errors import ConfigError, NoClusterError
 from bookkeeper.ids import Address
@@ -192,9 +192,7 @@ def _pages(http: str, *, allowed: bool) -> Address:
 
 
 @autorecovery.command()
-@metadata_option
-@json_option
-@on_cluster()
+@verb_on_cluster()
 async def status(bk: BookKeeper) -> VerbAnswer:
     """Show who audits, what is being repaired, and which ledgers are stuck and why. Exit status 1: some are stuck."""
     from bookkeeper.autorecovery.status import status_of
@@ -252,7 +250,7 @@ def _print_report(found: AutorecoveryStatus) -> None:
 
 
 @autorecovery.command()
-@metadata_option
+@verb_on_cluster(json=False, changes=True)
 @click.option(
     "--delay",
     type=WholeNumber(0),
@@ -260,7 +258,6 @@ def _print_report(found: AutorecoveryStatus) -> None:
     help="Set after how long a bookie that is away counts as lost.",
 )
 @click.option("--check", is_flag=True, help="Check all copies of all ledgers now, too.")
-@on_cluster(changes=True)
 async def trigger(bk: BookKeeper, delay: int | None, check: bool) -> str:
     """Ask the auditor to look now, without any delay, even if many bookies are lost together.
 
@@ -287,8 +284,7 @@ def _records(bk: BookKeeper) -> AutorecoveryNodes:
 
 
 @autorecovery.command()
-@metadata_option
-@on_cluster(changes=True)
+@verb_on_cluster(json=False, changes=True)
 async def enable(bk: BookKeeper) -> str:
     """Switch autorecovery on for the whole cluster, Java's processes included."""
     await _records(bk).enable()
@@ -296,8 +292,7 @@ async def enable(bk: BookKeeper) -> str:
 
 
 @autorecovery.command()
-@metadata_option
-@on_cluster(changes=True)
+@verb_on_cluster(json=False, changes=True)
 async def disable(bk: BookKeeper) -> str:
     """Switch autorecovery off for the whole cluster, for instance during an upgrade.
 

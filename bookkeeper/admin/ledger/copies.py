@@ -13,12 +13,10 @@ from bookkeeper.admin.shared import (
     connected,
     counted,
     finish,
-    json_option,
     ledger_argument,
-    metadata_option,
-    on_cluster,
     print_json,
     print_table,
+    verb_on_cluster,
 )
 from bookkeeper.errors import BookieUnavailableError, BookKeeperError, NoSuchLedgerError, in_words
 
@@ -32,13 +30,11 @@ _RUNS_SHOWN = 8
 
 
 @click.command()
-@metadata_option
-@json_option
+@verb_on_cluster()
 @ledger_argument
 @click.option(
     "--bookie", "names", multiple=True, metavar="ID", help="Ask this bookie.  [default: all that should hold some]"
 )
-@on_cluster()
 async def entries(bk: BookKeeper, ledger_id: int, names: tuple[str, ...]) -> VerbAnswer:
     """Ask a ledger's bookies which entries they hold, and show which entries they lack."""
     from bookkeeper.client.operators import Operator

@@ -6,15 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bookkeeper.admin.shared import (
-    VerbAnswer,
-    connected,
-    json_option,
-    ledger_argument,
-    metadata_option,
-    on_cluster,
-    time_in_words,
-)
+from bookkeeper.admin.shared import VerbAnswer, connected, ledger_argument, time_in_words, verb_on_cluster
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.errors import MetadataFormatError
 from bookkeeper.ids import NO_ENTRY, LedgerId
@@ -26,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@metadata_option
+@verb_on_cluster(json=False, changes=True)
 @ledger_argument
 @click.confirmation_option("--yes", prompt="Delete the ledger?", help="Do not ask for confirmation.")
 @click.option(
@@ -40,7 +32,6 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="For how long `bk ledger undelete` can bring it back. 0: it is gone for ever, also if it was deleted before.",
 )
-@on_cluster(changes=True)
 async def delete(bk: BookKeeper, ledger_id: int, force: bool, grace: int) -> str:
     """Delete a ledger, closing it first (which stops its writer).
 
@@ -53,10 +44,8 @@ async def delete(bk: BookKeeper, ledger_id: int, force: bool, grace: int) -> str
 
 
 @click.command()
-@metadata_option
-@json_option
+@verb_on_cluster(changes=True)
 @ledger_argument
-@on_cluster(changes=True)
 async def undelete(bk: BookKeeper, ledger_id: int) -> VerbAnswer:
     """Bring a deleted ledger back, closed, as it was, and say which of its copies are not there any more.
 

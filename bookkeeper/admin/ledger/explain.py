@@ -6,16 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bookkeeper.admin.shared import (
-    VerbAnswer,
-    counted,
-    json_option,
-    ledger_argument,
-    metadata_option,
-    on_cluster,
-    print_table,
-    state_in_words,
-)
+from bookkeeper.admin.shared import VerbAnswer, counted, ledger_argument, print_table, state_in_words, verb_on_cluster
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper
@@ -23,10 +14,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@metadata_option
-@json_option
+@verb_on_cluster()
 @ledger_argument
-@on_cluster()
 async def explain(bk: BookKeeper, ledger_id: int) -> VerbAnswer:
     """Show where every range of a ledger's entries is, and what one or two more failures, or the loss of a rack, would
     lose.

@@ -38,6 +38,7 @@ from bookkeeper.admin.shared import (
     print_json,
     print_table,
     state_in_words,
+    verb_on_cluster,
 )
 from bookkeeper.errors import BookKeeperError, MetadataFormatError
 from bookkeeper.ids import NO_ENTRY
@@ -146,10 +147,8 @@ def tail(metadata: str, password: str, as_json: bool, ledger_id: int, first: int
 
 
 @ledger.command()
-@metadata_option
-@json_option
+@verb_on_cluster()
 @ledger_argument
-@on_cluster()
 async def show(bk: BookKeeper, ledger_id: int) -> VerbAnswer:
     """Show a ledger: its state, its quorums, and the ensemble of each fragment."""
     up = await bk.metadata_store.bookies.registered()

@@ -14,14 +14,12 @@ from bookkeeper.admin.shared import (
     VerbAnswer,
     byte_count,
     counted,
-    json_option,
     ledger_argument,
-    metadata_option,
     moment,
-    on_cluster,
     print_table,
     size_in_words,
     status_line,
+    verb_on_cluster,
 )
 from bookkeeper.option_types import Number
 from bookkeeper.replication.config import DrainConfig
@@ -33,10 +31,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@metadata_option
-@json_option
+@verb_on_cluster()
 @click.option("--missing", metavar="ID", help="Only the ledgers that this bookie lacks entries of.")
-@on_cluster()
 async def underreplicated(bk: BookKeeper, missing: str | None) -> VerbAnswer:
     """List the ledgers that lack copies: since when, on which bookies, and why they are stuck.
 
@@ -67,8 +63,7 @@ async def underreplicated(bk: BookKeeper, missing: str | None) -> VerbAnswer:
 
 
 @click.command()
-@metadata_option
-@json_option
+@verb_on_cluster(changes=True)
 @ledger_argument
 @click.option(
     "--throttle",
@@ -84,7 +79,6 @@ async def underreplicated(bk: BookKeeper, missing: str | None) -> VerbAnswer:
     show_default=True,
     help="How long an open ledger of a lost bookie is left to its writer before it is recovered.",
 )
-@on_cluster(changes=True)
 async def repair(bk: BookKeeper, ledger_id: int, throttle: int | None, grace: float) -> VerbAnswer:
     """Make one ledger whole now: copy what is missing, check every copy, and remove the ledger's mark.
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from bookkeeper.admin.command_group import CommandGroup, DefaultCommandGroup
 from bookkeeper.admin.shared.amounts import byte_count
-from bookkeeper.admin.shared.answers import VerbAnswer, on_cluster
+from bookkeeper.admin.shared.answers import VerbAnswer, on_cluster, verb_on_cluster
 from bookkeeper.admin.shared.interruption import Interruption, note
 from bookkeeper.admin.shared.line_input import LineInput
 from bookkeeper.admin.shared.options import (
@@ -68,4 +68,5 @@ __all__ = [
     "status_line",
     "table_of",
     "time_in_words",
+    "verb_on_cluster",
 ]

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import click
 
-from bookkeeper.admin.shared.options import connected, finish, print_json
+from bookkeeper.admin.shared.options import connected, finish, json_option, metadata_option, print_json
 
 C = TypeVar("C")
 
@@ -73,3 +73,16 @@ def show_answer(answer: Answered, as_json: bool = False) -> None:
 def on_cluster(*, changes: bool = False) -> Callable[[Callable[..., Awaitable[Answered]]], Callable[..., None]]:
     """A verb that asks a cluster, by a client of it, its first argument. ``changes``: see :func:`finish`."""
     return answering(connected, partial(finish, changes=changes))
+
+
+def verb_on_cluster(
+    *, json: bool = True, changes: bool = False
+) -> Callable[[Callable[..., Awaitable[Answered]]], Callable[..., None]]:
+    """As :func:`on_cluster`, with ``--metadata`` and, unless ``json`` is off, ``--json``. It stands right below
+    ``command()``."""
+
+    def decorate(verb: Callable[..., Awaitable[Answered]]) -> Callable[..., None]:
+        command = on_cluster(changes=changes)(verb)
+        return metadata_option(json_option(command) if json else command)
+
+    return decorate
