@@ -24,6 +24,7 @@ from typing import Any
 import click
 
 from bookkeeper.admin.cli import explain
+from bookkeeper.admin.ledger.append import ledger_shape_options
 from bookkeeper.admin.shared import (
     CommandGroup,
     Interruption,
@@ -35,7 +36,6 @@ from bookkeeper.admin.shared import (
     password_option,
     print_json,
 )
-from bookkeeper.admin.shared.ledger_shape import ledger_shape_options
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.read.read_handle import ReadHandle
 from bookkeeper.client.write.write_handle import WriteHandle

@@ -18,13 +18,13 @@ Read in this order
     auditor         the shell around it: election, marks, the check of all ledgers
     repair_queue    which marked ledger is next; pauses and reasons (pure)
     worker          the shell around it; the repair itself is bookkeeper.replication's
-    usage_keeper    what tenants and owners have, counted by the auditor's process
     wakeup          wakes these loops: by watches, and by the clock
     report          what a process says of itself
     marked, status, cluster_status
                     the list of marks, what autorecovery does, and how the cluster is, for people
     apache_names    its numbers under Apache's names
-    service         all of it in one process; ``process`` is that process, ``inside`` is it within another one
+    service         all of it in one process, and the count of what tenants and owners have; ``process`` is that
+                    process, ``inside`` is it within another one
 """
 
 from __future__ import annotations

@@ -11,7 +11,6 @@ bookie_calls       what is asked of the cluster's bookies
 local_calls        what is asked of the bookie in this process
 autorecovery_calls what is asked of autorecovery; recoveries and decommissions that go on in the background
 background         work that goes on after its reply
-request_counts     requests by route, method and status, as metrics
-service            the server: from connections to calls
+service            the server: from connections to calls; requests counted by route, method and status
 inside             the same inside a bookie
 """

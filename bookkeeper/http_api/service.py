@@ -31,8 +31,7 @@ from bookkeeper.http_api.bookie_calls import BookieCalls
 from bookkeeper.http_api.ledger_calls import LedgerCalls
 from bookkeeper.http_api.local_calls import LocalCalls
 from bookkeeper.http_api.request import ApiRequest, Call, JsonStream, RefusedRequestError, parameters
-from bookkeeper.http_api.request_counts import RequestCounts
-from bookkeeper.http_api.routes import Match, find
+from bookkeeper.http_api.routes import METHODS, ROUTES, Match, find
 from bookkeeper.http_api.shapes import settings_document
 from bookkeeper.ids import Address
 from bookkeeper.meta.records.autorecovery import AutorecoveryNodes
@@ -272,3 +271,26 @@ class _Pieces:
     def close(self) -> None:
         """End it: everything was sent, or the connection is gone."""
         self._on_loop(self._pull.close())
+
+
+OTHER: Final = "other"
+"""What stands for every path that is no route, and for every method that no route has: clients choose those, and each
+would be a number of its own."""
+
+
+class RequestCounts:
+    """The numbers of one process's API, added to ``metrics``; ``name`` is what they begin with."""
+
+    def __init__(self, metrics: Metrics, name: str) -> None:
+        self._metrics, self._name = metrics, f"{name}http_api_requests_total"
+
+    def answered(self, method: str, path: str, status: int) -> None:
+        """Count a request whose answer has begun."""
+        route = ROUTES.get(path.removesuffix("/") if len(path) > 1 else path)
+        self._metrics.counter(
+            self._name,
+            "Requests to the HTTP API that were answered, but for those that ask how this process is.",
+            method=method if method in METHODS else OTHER,
+            route=OTHER if route is None else route.path,
+            status=str(status),
+        ).add()

@@ -1,9 +1,8 @@
 """Streams behind a gateway, with the library's API: ``segments.connect("grpc://HOST:PORT")``.
 
 remote_namespace  connect, create, open, list, rename, delete
-remote_stream     a stream: writers, producers, readers, and what is asked of it
+remote_stream     a stream: writers, producers, readers, batches that its gateway publishes, and what is asked of it
 remote_writer     appends and idempotent producers
-remote_publisher  batches that a gateway publishes
 message_writer    rows of a task that go along with the call that publishes them
 append_pipe       a streaming append that goes on after the gateway is gone
 append_queue      which batches are to be sent, and what becomes of them (pure)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NoReturn, Unpack
 
 from segments.arguments import check_gap_rule, checked_seek
@@ -17,15 +17,16 @@ from segments.position import EARLIEST, LATEST, Position
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.cursor_messages import get_cursor
 from segments.protocol.messages import get_position, get_settings, put_patch, put_seek
+from segments.protocol.publish_messages import get_published, put_key, put_rows
 from segments.protocol.report_messages import get_hold, get_info, get_overview, get_pass
 from segments.protocol.segment_messages import get_segment
+from segments.publish import BatchKey, PublishedBatch, StagedRows
 from segments.read import ReaderOptions, StreamRange
 from segments.record import StoredRecord
 from segments.remote.append_pipe import AppendPipe
 from segments.remote.gateway_channels import GatewayChannels
-from segments.remote.message_writer import MessageWriter
+from segments.remote.message_writer import ENTRIES_BYTES, MessageWriter, too_large
 from segments.remote.remote_cursor import RemoteCursor
-from segments.remote.remote_publisher import RemotePublisher
 from segments.remote.remote_reader import RemoteReader
 from segments.remote.remote_transfer import RemoteExport
 from segments.remote.remote_writer import RemoteProducer, RemoteWriter, open_producer, roll, seal
@@ -36,6 +37,41 @@ from segments.seek import Ago, AtCursor, AtSeqNo, Seek
 from segments.stream_front import StreamFront, WriterOptions
 from segments.write.opening import PendingOpen
 from segments.write.producer import GapRule
+
+
+class RemotePublisher:
+    """Publishes batches through gateways. It claims nothing: the stream stays with its gateway."""
+
+    def __init__(self, channels: GatewayChannels, stream: str) -> None:
+        self._channels, self._stream = channels, stream
+
+    async def publish(self, key: BatchKey | None, staged: Sequence[StagedRows]) -> PublishedBatch:
+        """Make a batch visible: whole, in the order of ``staged``, behind what the gateway has to append, once.
+
+        Args:
+            key: what it is known by; None: it is new in any case, and the call is not repeated if it got no answer.
+
+        Raises:
+            BatchRefusedError: nothing was published. GatewayTooOldError. StreamUnavailableError, StreamNotReadyError:
+            it may have been published, where the error's ``outcome`` says so; publishing it again, with its key, tells.
+        """
+        if (size := sum(len(entry) for each in staged for entry in each.entries)) > ENTRIES_BYTES:
+            raise too_large(self._stream, size, ENTRIES_BYTES)
+        request = pb.PublishRequest(
+            stream=self._stream, key=None if key is None else put_key(key), rows=map(put_rows, staged)
+        )
+        reply = await self._channels.call("Append.Publish", request, stream=self._stream, repeat=key is not None)
+        return get_published(reply)
+
+    async def prepare(self, app: str) -> None:
+        """Nothing: the gateway makes the ledger when the batch comes."""
+
+    async def clean(self, app: str | None = None, own: Collection[str] = ()) -> list[int]:
+        """Nothing: the gateway deletes what is left with the application's next batch."""
+        return []
+
+    async def close(self) -> None:
+        """The stream stays with its gateway."""
 
 
 class RemoteStream(StreamFront):

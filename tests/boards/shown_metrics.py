@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from bookkeeper.autorecovery.config import AutorecoveryConfig
 from bookkeeper.autorecovery.service import AutorecoveryService
 from bookkeeper.exposition import server_page
-from bookkeeper.http_api.request_counts import RequestCounts
+from bookkeeper.http_api.service import RequestCounts
 from bookkeeper.metrics import Counter, Gauge, Histogram, Metrics, Summary
 from bookkeeper.testing.cluster import SimCluster
 from segments.gateway.gateway_metrics import GatewayMetrics

@@ -4,25 +4,69 @@ verb is said by :mod:`bookkeeper.admin.access`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from bookkeeper.access import Decision, Grant, Mode, Policy, Principal, PrincipalKind, Resource, Right, Subject
+from bookkeeper.access.ownership import checked_owner
 from bookkeeper.access.policy_format import grant_document, policy_document
 from bookkeeper.access.rights import parse_rights
-from bookkeeper.admin.access.hand_over import hand_over
 from bookkeeper.admin.access.matches import unmatched
 from bookkeeper.admin.access.modes import enforce, observe, off
-from bookkeeper.admin.access.policy_change import change_policy, mode_in_words, read_policy
+from bookkeeper.admin.access.policy_change import change_policy, mode_in_words, note_change, read_policy
 from bookkeeper.admin.access.tenants import quota, tenant
 from bookkeeper.admin.access.usage import usage
 from bookkeeper.admin.shared import DefaultCommandGroup, VerbAnswer, counted, moment, print_table, verb_on_cluster
-from bookkeeper.errors import ConfigError
+from bookkeeper.admin.shared.options import LedgerIdType
+from bookkeeper.errors import ConfigError, NoSuchLedgerError
+from bookkeeper.ids import LedgerId, some_of
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper
+    from bookkeeper.meta import Metadata
     from bookkeeper.meta.records.access_servers import AccessReport
+
+
+_SHOWN: Final = 10
+"""Ledgers that an error names at most."""
+
+
+@click.command("hand-over")
+@verb_on_cluster(changes=True)
+@click.argument("owner")
+@click.argument("ledgers", nargs=-1, required=True, type=LedgerIdType(0), metavar="LEDGER...")
+async def hand_over(bk: BookKeeper, owner: str, ledgers: tuple[int, ...]) -> VerbAnswer:
+    """Make OWNER the owner of ledgers, whoever owned them before: ledgers:NAME, streams:NAME, journals:NAME or
+    paths:/PATH.
+
+    For ledgers that name no owner and were there before anybody was asked, for those of a stream that was renamed, and
+    for those of somebody who has left. Bookies learn of it within a minute, and keep it.
+    """
+    wanted = checked_owner(owner)
+    metadata, numbers = bk.metadata_store, [LedgerId(ledger) for ledger in ledgers]
+    if missing := await _missing(metadata, numbers):
+        raise NoSuchLedgerError(f"nothing was changed: there is no ledger {some_of(missing, _SHOWN)}")
+    before = await metadata.ledger_owners.handed_over()
+    restorable = metadata.ledgers.restorable  # who brings one back finds the owner that it has now
+    gone = [each for each in await _missing(metadata, list(before)) if not await restorable.has(each, fresh=True)]
+    await metadata.ledger_owners.hand_over(numbers, wanted, gone)
+    await note_change(metadata, f"hand-over {wanted} {some_of(numbers, _SHOWN)}")
+    document = {"owner": str(wanted), "ledgers": numbers}
+    return VerbAnswer(document, f"{counted(len(numbers), 'ledger')} handed over to {wanted}")
+
+
+async def _missing(metadata: Metadata, ledgers: Sequence[LedgerId]) -> list[LedgerId]:
+    """Those of these ledgers that do not exist."""
+    missing = []
+    for ledger in ledgers:
+        try:
+            await metadata.ledgers.read(ledger)
+        except NoSuchLedgerError:
+            missing.append(ledger)
+    return missing
+
 
 _HISTORY: Final = 10
 """Changes that people are shown."""

@@ -29,7 +29,8 @@ from bookkeeper.admin.shared import (
     print_json,
     progress_bar,
 )
-from bookkeeper.admin.shared.ledger_shape import ledger_shape_options
+from bookkeeper.admin.shared.options import F
+from bookkeeper.client.config import ACK_QUORUM, ENSEMBLE, WRITE_QUORUM
 from bookkeeper.errors import BookKeeperError, TooManyRequestsError
 from bookkeeper.option_types import WholeNumber
 
@@ -38,6 +39,49 @@ if TYPE_CHECKING:
     from bookkeeper.client.ledgers.ledger_creation import WhenShortName
     from bookkeeper.client.write.advanced_handle import AdvancedHandle
     from bookkeeper.client.write.write_handle import WriteHandle
+
+
+_OPTIONS = (
+    click.option(
+        "--ensemble",
+        type=WholeNumber(1),
+        metavar="N",
+        default=ENSEMBLE,
+        show_default=True,
+        help="Bookies that share the ledger.",
+    ),
+    click.option(
+        "--write-quorum",
+        type=WholeNumber(1),
+        metavar="N",
+        default=WRITE_QUORUM,
+        show_default=True,
+        help="Copies of each entry.",
+    ),
+    click.option(
+        "--ack-quorum",
+        type=WholeNumber(1),
+        metavar="N",
+        default=ACK_QUORUM,
+        show_default=True,
+        help="Copies that must be durable before an entry counts as written.",
+    ),
+    click.option(
+        "--digest",
+        type=click.Choice(["crc32c", "crc32", "hmac", "dummy"]),
+        default="crc32c",
+        show_default=True,
+        help="How an entry is checked when it is read; dummy: not at all.",
+    ),
+)
+
+
+def ledger_shape_options(function: F) -> F:
+    """``--ensemble``, ``--write-quorum``, ``--ack-quorum`` and ``--digest``, in this order in the help."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
 
 _RUN = 512
 """Entries handed to the client at once: many enough to be cheap, few enough to bound the memory."""

@@ -5,7 +5,6 @@ answers           what a verb answers: JSON or words, and the exit status; verbs
 amounts           numbers of bytes, as people write them
 interruption      Ctrl-C, for verbs that must finish something
 line_input        lines as they arrive
-ledger_shape      quorums and digest of a new ledger; loads the client's settings, so not through this door
 streamed_table    rows that are printed as they come
 progress          how far a verb has come
 verb_audit        lines of the audit log about verbs that change the cluster by themselves

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Final, Protocol
+from importlib import import_module
+from typing import Final, Protocol, cast
 
-from bookkeeper.client.bookies.location_source import location_source
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import ConfigError, MetadataError, in_words
@@ -158,3 +158,25 @@ def placement_policy(config: ClientConfig, places: BookiePlaces) -> PlacementPol
         enforced=config.racks_enforced,
         by_region=config.placement == "region",
     )
+
+
+LocationSource = Callable[[Sequence[str]], Mapping[str, str]]
+"""Ids of bookies -> the locations of those that are known. It may block, and is called on a worker."""
+
+_BINDINGS: Final = "bookkeeper.real.location_sources"
+
+
+def location_source(text: str) -> LocationSource:
+    """The source that a text names: ``file:/PATH``, ``script:/PATH`` or ``MODULE:FUNCTION``.
+
+    Raises:
+        ConfigError: there is no such module or function.
+    """
+    kind, _, rest = text.partition(":")
+    if kind in ("file", "script"):
+        bindings = import_module(_BINDINGS)
+        return partial(bindings.from_file if kind == "file" else bindings.from_script, rest)
+    try:
+        return cast(LocationSource, getattr(import_module(kind), rest))
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"locations_from {text}: {error}") from error

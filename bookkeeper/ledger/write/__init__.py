@@ -1,8 +1,7 @@
 """Writing a ledger: the machine, its effects, and what stands in front of it. The shell is ``client/write``.
 
 writer             the machine: confirms entries, and hands every event to its parts
-|-- progress           which entries were given, acknowledged and confirmed
-|   `-- pending            what is not acknowledged yet, in runs
+|-- progress           which entries were given, acknowledged and confirmed; what is not acknowledged yet, in runs
 |-- ensemble_changes   performs the verdicts of the ensemble; asks for changes, uses bookies again
 |-- member_shares      which entries each bookie is sent, and which it never got
 |-- force_rounds       which bookies have made what durable, for a ledger with deferred sync

@@ -13,8 +13,9 @@ The journal's node (:class:`journal_manager.journals.chain.Chain`) lies beside t
 Who may change the node, and what was left behind, is shared with other chains of ledgers: ``bookkeeper.chains``.
 
 Read in this order: ``error_translation``, ``journal_node``, ``journal_owner``, ``ledgers``, ``reader``,
-``snapshot_index``, ``snapshots``, ``writer``, ``orphans``, ``backend``. ``address`` has the names, ``node_size`` says
-how full a journal's node is, ``election`` is a lease beside it, ``shared_client`` one client for all at an address.
+``snapshot_index``, ``snapshots``, ``writer``, ``orphans``, ``backend``, which also elects, by a lease beside the node.
+``address`` has the names, ``node_size`` says how full a journal's node is, ``shared_client`` one client for all at an
+address.
 """
 
 from __future__ import annotations

@@ -17,12 +17,11 @@ from bookkeeper.access.ownership import owner_text
 from bookkeeper.chains import new_password
 from bookkeeper.client.config import ACK_QUORUM, ENSEMBLE, WRITE_QUORUM
 from bookkeeper.errors import ConfigError, in_words
-from bookkeeper.gateways.lease import StoreLease
+from bookkeeper.gateways.lease import LeaseEntry, LeaseLostError, StoreLease
 from bookkeeper.gateways.process_location import OwnLocation, own_location
 from bookkeeper.real import SystemClock, read_private
 from bookkeeper.seams import Clock
 from journal_manager.backends.bookkeeper.address import PREFIX, plain
-from journal_manager.backends.bookkeeper.election import LeaseElection
 from journal_manager.backends.bookkeeper.error_translation import worded
 from journal_manager.backends.bookkeeper.journal_node import JournalNode
 from journal_manager.backends.bookkeeper.journal_owner import JournalOwner, claim_nonce
@@ -35,7 +34,7 @@ from journal_manager.backends.bookkeeper.writer import (
     LedgerJournalWriter,
     recover,
 )
-from journal_manager.errors import JournalConfigError, JournalExistsError, JournalNotFormattedError
+from journal_manager.errors import ElectionLostError, JournalConfigError, JournalExistsError, JournalNotFormattedError
 from journal_manager.journals import (
     Backend,
     Chain,
@@ -52,6 +51,7 @@ from journal_manager.snapshots import SnapshotStore
 
 if TYPE_CHECKING:
     from bookkeeper import WriteHandle
+
 
 _log = logging.getLogger(__name__)
 
@@ -261,3 +261,44 @@ def _snapshots(node: JournalNode, connection: SharedClient, parsed: BookKeeperOp
     password = parsed.password_for(node.name, chain)
     maker = parsed.ledger_maker(connection.client, password, node.name)
     return LedgerSnapshots(connection, SnapshotIndex(node), password, maker)
+
+
+class LeaseElection(Election):
+    """Whoever holds the lease is elected, as long as he renews it."""
+
+    def __init__(self, connection: SharedClient, lease: StoreLease) -> None:
+        self._connection, self._lease = connection, lease
+        self._closed = False
+
+    @property
+    def is_held(self) -> bool:
+        return self._lease.is_held
+
+    @property
+    def holder(self) -> str | None:
+        return self._lease.other
+
+    async def campaign(self) -> None:
+        with worded("taking the lease of the active replica"):
+            await self._lease.acquire(LeaseEntry.WHEN_VACANT)
+
+    async def wait_until_held(self) -> None:
+        try:
+            await self._lease.wait_until_held()
+        except LeaseLostError as error:
+            raise ElectionLostError(f"replica {self._lease.other or 'unknown'} was elected meanwhile") from error
+
+    async def lost(self) -> None:
+        await self._lease.lost()
+
+    async def resign(self) -> None:
+        await self._lease.release()
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            await self._lease.release()
+        finally:
+            await self._connection.close()

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import grpc
@@ -42,7 +43,6 @@ from segments.gateway.config import GrpcLimits
 from segments.gateway.gateway_metrics import GatewayMetrics
 from segments.gateway.guard.call_audit import CallAudit
 from segments.gateway.guard.grpc_call import GrpcCall
-from segments.gateway.guard.open_calls import OpenCall
 from segments.gateway.guard.port_security import CallerCheck, CallFacts
 from segments.gateway.guard.request_parser import RequestParser
 from segments.gateway.guard.request_rights import RIGHTS, RequestRights
@@ -290,3 +290,32 @@ async def _next(parser: RequestParser, context: Any, call: GrpcCall, *, reserve:
     for stream, needs in parser.needs(request):
         call.require(stream, needs)
     return request
+
+
+@dataclass(slots=True, eq=False)
+class OpenCall:
+    """A call that is being served by a task."""
+
+    call: GrpcCall
+    task: asyncio.Task[object] | None
+    is_sending: bool = False
+    """Whether a reply is on its way: then the call ends behind it, unless its client does not read."""
+    _told: bool = False
+
+    @property
+    def ends_ms(self) -> int | None:
+        """When its credential ends, in milliseconds since 1970."""
+        return None if self.call.caller is None else self.call.caller.ends_ms
+
+    def look(self) -> bool:
+        """End the call if its credential or a right is gone: at first in good order, then by force. Returns whether it
+        may go on."""
+        error = self.call.look()
+        if error is None:
+            return True
+        was_told, self._told = self._told, True
+        if not was_told and self.call.on_end is not None:
+            self.call.on_end(error)
+        elif self.task is not None and (was_told or not self.is_sending):
+            self.task.cancel()
+        return False

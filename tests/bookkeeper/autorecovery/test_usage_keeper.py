@@ -9,7 +9,7 @@ import pytest
 
 from bookkeeper.access import Amount, Mode, Policy, PolicyChange, PrincipalQuota, Quota, Resource, Subject, Tenant
 from bookkeeper.access.ownership import owner_tag
-from bookkeeper.autorecovery.usage_keeper import COUNT_S, UsageKeeper, needs_count
+from bookkeeper.autorecovery.service import COUNT_S, UsageKeeper, needs_count
 from bookkeeper.testing.cluster import SimCluster
 
 NOTE = PolicyChange(1, "eve", "x")
@@ -57,7 +57,7 @@ def test_the_elected_one_counts_every_minute_and_goes_on_after_an_outage(caplog:
             assert third is not None and third.counted_ms > second.counted_ms
             running.cancel()
 
-    with caplog.at_level(logging.WARNING, "bookkeeper.autorecovery.usage_keeper"):
+    with caplog.at_level(logging.WARNING, "bookkeeper.autorecovery.service"):
         SimCluster().run(story)
     assert len([each for each in caplog.records if "could not be counted" in each.getMessage()]) == 1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bookkeeper.http_api.request_counts import RequestCounts
+from bookkeeper.http_api.service import RequestCounts
 from bookkeeper.metrics import Counter, Metrics
 from tests.bookkeeper.http_api.served import Served, story
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from journal_manager.backends.file_lock import ACTIVE
+from journal_manager.backends.file import ACTIVE
 from journal_manager.errors import ElectionLostError
 from journal_manager.journals import Election, open_election
 

@@ -10,7 +10,7 @@ from segments.errors import BatchRefusedError
 from segments.protocol import segments_pb2 as pb
 from segments.publish import BatchKey, PublishedBatch, StagedRows
 from segments.remote import remote_publisher
-from segments.remote.remote_publisher import RemotePublisher
+from segments.remote.remote_stream import RemotePublisher
 
 
 class Channels:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bookkeeper.access import Quota
-from bookkeeper.admin.access.limits import changed_quota
+from bookkeeper.admin.access.tenants import changed_quota
 from bookkeeper.errors import ConfigError
 
 

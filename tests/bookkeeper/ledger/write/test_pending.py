@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bookkeeper.errors import InvariantError
-from bookkeeper.ledger.write.pending import PendingAdds, PendingQueue
+from bookkeeper.ledger.write.progress import PendingAdds, PendingQueue
 
 
 @pytest.mark.rule("W12")

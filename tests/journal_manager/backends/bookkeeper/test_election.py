@@ -9,7 +9,7 @@ import pytest
 
 from bookkeeper.gateways.lease import LeaseLostError, StoreLease
 from bookkeeper.gateways.process_location import NOWHERE
-from journal_manager.backends.bookkeeper.election import LeaseElection
+from journal_manager.backends.bookkeeper.backend import LeaseElection
 from journal_manager.backends.bookkeeper.shared_client import SharedClient
 from journal_manager.errors import ElectionLostError
 from journal_manager.journals import Election, open_election

@@ -19,8 +19,8 @@ from bookkeeper.gateways.caller import Caller
 from bookkeeper.gateways.tokens import new_token, token_line
 from bookkeeper.launchers.machine_speed import stretch
 from segments.errors import StreamAccessError, StreamError
+from segments.gateway.guard.call_guard import OpenCall
 from segments.gateway.guard.grpc_call import GrpcCall
-from segments.gateway.guard.open_calls import OpenCall
 from segments.protocol import segments_pb2 as pb
 from segments.remote import GatewayCredentials, connect
 from tests.segments.gateway.clusters import CONFIG, served
