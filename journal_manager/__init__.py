@@ -32,8 +32,6 @@ Rooms, from the bottom
 It may be imported before pytest looks at it (PYTEST_DONT_REWRITE).
 """
 
-from __future__ import annotations
-
 from journal_manager.edits import (
     FIRST_TXID,
     NOTHING,

@@ -27,8 +27,6 @@ Read in this order
                     process, ``inside`` is it within another one
 """
 
-from __future__ import annotations
-
 from bookkeeper.autorecovery.config import AutorecoveryConfig
 from bookkeeper.autorecovery.report import AutorecoveryReport, StuckRepair
 from bookkeeper.autorecovery.service import AutorecoveryService

@@ -11,8 +11,6 @@ What a node holds, and which steps are legal, is the chain's own business: a jou
 are ``journal_manager.journals.chain``.
 """
 
-from __future__ import annotations
-
 from bookkeeper.chains.chain_node import ChainNode, ChainValue
 from bookkeeper.chains.orphans import OrphanLedger, delete_orphans, find_orphans
 from bookkeeper.chains.owned_node import ClaimLostError, OwnedNode

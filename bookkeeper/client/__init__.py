@@ -21,5 +21,3 @@ Rooms and modules, each above those that it imports
 No file in here adds up a quorum, orders acks, or decides what a ledger's state allows. A file performs effects and
 reports events; :mod:`bookkeeper.ledger` decides what they mean.
 """
-
-from __future__ import annotations

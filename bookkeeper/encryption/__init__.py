@@ -9,8 +9,6 @@ compression    a payload is compressed before it is sealed
 ciphers        the library ``cryptography``
 """
 
-from __future__ import annotations
-
 from bookkeeper.encryption.config import EncryptionConfig
 from bookkeeper.encryption.entries import EntryOpener, EntrySealer
 from bookkeeper.encryption.key_record import RECORD_NAME, WrappedKey, key_record_in

@@ -13,8 +13,6 @@ policy_follower, access_coverage
                    a server's copy of the access policy; which bookies follow it
 """
 
-from __future__ import annotations
-
 from bookkeeper.meta.cluster import Metadata, init_cluster, init_cluster_in
 from bookkeeper.meta.records.bookies import Bookies, Registration
 from bookkeeper.meta.records.cookies import Cookie, Cookies

@@ -21,8 +21,6 @@ Rooms, from the bottom
     decommissioning   drain, forget, and both with what lies between
 """
 
-from __future__ import annotations
-
 from bookkeeper.replication.config import CopyConfig, DrainConfig
 from bookkeeper.replication.copying.fragment import CopyOutcome
 from bookkeeper.replication.copying.repair import RepairResult

@@ -8,8 +8,6 @@ Client: ``encode_request(request, dialect, txn_id)`` and ``decode_reply(body, di
 Plain adds, plain reads, and their replies go through :mod:`bookkeeper.codec` instead.
 """
 
-from __future__ import annotations
-
 from bookkeeper.codec.shapes import Dialect
 from bookkeeper.wire.dialect import DialectDetector, decode_reply, encode_reply, encode_request, reply_pieces
 from bookkeeper.wire.requests import (

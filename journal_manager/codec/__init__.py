@@ -9,8 +9,6 @@ native  the same, compiled: typed Cython in pure-Python syntax
 shapes  the shapes of fields
 """
 
-from __future__ import annotations
-
 import os
 from typing import TYPE_CHECKING
 

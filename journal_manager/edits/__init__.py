@@ -9,8 +9,6 @@ fencing_token    the epoch of a writer
 requests         requests of clients, told apart so that a repeated one is not carried out twice
 """
 
-from __future__ import annotations
-
 from journal_manager.edits.discarded_edits import UNKNOWN_EPOCH, DiscardedEdits
 from journal_manager.edits.fencing_token import FencingToken, fenced
 from journal_manager.edits.ops import MAX_OP_BYTES, MAX_OPCODE, OVERHEAD, Batch, EditRun, Op, encode_batch

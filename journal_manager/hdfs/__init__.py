@@ -21,8 +21,6 @@ Read in this order::
     oev          XML and JSON lines
 """
 
-from __future__ import annotations
-
 from journal_manager.hdfs.edits_file import EditsReader, encode_edits_header
 from journal_manager.hdfs.hdfs_ops import HdfsOp
 from journal_manager.hdfs.op_codec import (

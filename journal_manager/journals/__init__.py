@@ -12,8 +12,6 @@ set_rules      which members of a journal set must work, and which may fail (pur
 The stores themselves are :mod:`journal_manager.backends`; nothing here knows them.
 """
 
-from __future__ import annotations
-
 from journal_manager.journals.backend import (
     Backend,
     JournalReader,

@@ -5,8 +5,6 @@ merged_reader   from several journals that hold copies of one log
 tailer          on and on, across rolls, takeovers and recoveries
 """
 
-from __future__ import annotations
-
 from journal_manager.read.edit_reader import read_ops, read_runs
 from journal_manager.read.merged_reader import read_ops_over
 from journal_manager.read.tailer import tail, tail_runs

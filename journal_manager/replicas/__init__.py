@@ -11,8 +11,6 @@ kept_edits           whether the journal still has what was durable
 replica_snapshot     what its snapshots hold (pure)
 """
 
-from __future__ import annotations
-
 from journal_manager.replicas.program_state import StateMachine
 from journal_manager.replicas.replica import ReplicaRole
 from journal_manager.replicas.replica_config import ReplicaConfig

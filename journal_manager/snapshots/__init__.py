@@ -5,8 +5,6 @@ checkpoints   when a replica takes one
 retention     which snapshots and segments may be removed then
 """
 
-from __future__ import annotations
-
 from journal_manager.snapshots.checkpoints import CheckpointPolicy
 from journal_manager.snapshots.retention import RetentionPlan, RetentionPolicy, plan_retention
 from journal_manager.snapshots.snapshots import (

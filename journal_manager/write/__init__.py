@@ -8,8 +8,6 @@ double_buffer     the edits that are being collected, and those that are being s
 measured_writer   a journal's writer that keeps figures of what it does
 """
 
-from __future__ import annotations
-
 from journal_manager.write.edit_log import EditLog
 from journal_manager.write.edit_log_config import EditLogConfig
 from journal_manager.write.measured_writer import JournalFigures, JournalStats, MeasuredWriter

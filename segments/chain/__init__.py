@@ -11,8 +11,6 @@ stream_pages    the pages where they are stored
 tags            the custom metadata of a stream's ledgers
 """
 
-from __future__ import annotations
-
 from segments.chain.chain_codec import decode_chain, encode_chain
 from segments.chain.segment_page import SegmentPage
 from segments.chain.stream_chain import PAGES_ROLL, RemovedLedger, StreamChain

@@ -8,8 +8,6 @@ pure    the functions in Python
 native  the same, compiled: typed Cython in pure-Python syntax
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from bookkeeper.codec import IMPLEMENTATION

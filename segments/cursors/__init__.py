@@ -9,8 +9,6 @@ cursor_format   the record as bytes
 acked_ranges    which records are done
 """
 
-from __future__ import annotations
-
 from segments.cursors.acked_ranges import FrozenRanges, Mark, undone
 from segments.cursors.cursor import Acked, Cursor, acknowledgements
 from segments.cursors.cursor_front import CursorFront, CursorOptions

@@ -11,8 +11,6 @@ arrow         an entry's records as Arrow columns
 footer        statistics of a completed segment
 """
 
-from __future__ import annotations
-
 from segments.entries.columns import BytesColumn, RecordColumns
 from segments.entries.compression import Compression, require_library
 from segments.entries.entry import encode_entry, encode_payload, encode_pieces, fits_one_entry

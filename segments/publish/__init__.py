@@ -8,8 +8,6 @@ ledger_ahead    the ledger of the next small batch, made while nobody waits
 batch_key       whether a batch is new (a machine)
 """
 
-from __future__ import annotations
-
 from segments.publish.batch_key import BatchKey
 from segments.publish.publisher import PublishedBatch, PublisherFront, StreamPublisher
 from segments.publish.staged_writer import StagedLedger, StagedRows, StagedWriter, StagedWriterFront

@@ -12,8 +12,6 @@ known_streams reads parts from what others knew of them
 blocking      the same for threads
 """
 
-from __future__ import annotations
-
 from segments.read.batches.record_batch import RecordBatch
 from segments.read.fetch.reader_state import Activity, Lag, ReaderState
 from segments.read.options import OnGap, ReaderOptions

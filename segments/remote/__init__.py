@@ -13,8 +13,6 @@ gateway_channels  connections to gateways, calls, redirects; it knows gRPC
 gateway_address   grpc://HOST:PORT,HOST:PORT, and how gateways are reached (pure)
 """
 
-from __future__ import annotations
-
 from segments.remote.gateway_address import GatewayCredentials
 from segments.remote.remote_cursor import RemoteCursor
 from segments.remote.remote_namespace import RemoteNamespace, connect

@@ -12,8 +12,6 @@ state      what the writer knows: the record, the end, the producers
 appends    which appends share an entry, and how many may be pending
 """
 
-from __future__ import annotations
-
 from segments.write.producer import Producer
 from segments.write.segment.rolling import RollReason
 from segments.write.writer import Writer

@@ -10,8 +10,6 @@ progress          how far a verb has come
 verb_audit        lines of the audit log about verbs that change the cluster by themselves
 """
 
-from __future__ import annotations
-
 from bookkeeper.admin.command_group import CommandGroup, DefaultCommandGroup
 from bookkeeper.admin.shared.amounts import byte_count
 from bookkeeper.admin.shared.answers import VerbAnswer, on_cluster, verb_on_cluster

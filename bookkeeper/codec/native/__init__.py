@@ -9,8 +9,6 @@ crc.h, crc.pxd  checksums, by the CPU's instruction where it has one
 Each is an extension of its own; without all three this package cannot be imported, and the codec in Python runs.
 """
 
-from __future__ import annotations
-
 from bookkeeper.codec.native.adds import encode_adds, encode_recovery_adds, gather, split_add_replies, split_adds
 from bookkeeper.codec.native.reads import answer_reads, encode_reads, split_read_replies, split_reads, unseal_replies
 from bookkeeper.codec.native.records import (

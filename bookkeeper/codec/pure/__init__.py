@@ -10,8 +10,6 @@ frames     the bytes of plain adds and their replies
 checksums  CRC32C, and the digests of entries
 """
 
-from __future__ import annotations
-
 from bookkeeper.codec.pure.adds import (
     encode_adds,
     encode_recovery_adds,

@@ -8,8 +8,6 @@ replace       choosing targets; ``replicate_fragment``
 repair_lock   one repair of a ledger at a time
 """
 
-from __future__ import annotations
-
 from bookkeeper.replication.copying.copies import copies_of
 from bookkeeper.replication.copying.repair import RepairContext
 from bookkeeper.replication.copying.repair_lock import repair_lock

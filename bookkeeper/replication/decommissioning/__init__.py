@@ -6,8 +6,6 @@ decommission   drains, waits until everything is whole, forgets
 deleted_copies copies of deleted ledgers that can still be brought back: no drain moves them
 """
 
-from __future__ import annotations
-
 from bookkeeper.replication.decommissioning.decommission import DecommissionProgress, DecommissionReport, decommission
 from bookkeeper.replication.decommissioning.deleted_copies import in_words
 from bookkeeper.replication.decommissioning.drain import StuckLedger, drain

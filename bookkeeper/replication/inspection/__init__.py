@@ -7,8 +7,6 @@ safe_to_stop     which bookies may be stopped
 usage            what tenants and owners of ledgers have
 """
 
-from __future__ import annotations
-
 from bookkeeper.replication.inspection.check import IncompleteCopy, incomplete_copies
 from bookkeeper.replication.inspection.explain import ExplainedCopy, ExplainedRange, Loss
 from bookkeeper.replication.inspection.explain_ledger import ExplainedLedger, explain_ledger

@@ -5,8 +5,6 @@ closing_loss  what of it is lost then (pure)
 rollback      goes on from metadata that were put back: what bookies hold that the metadata do not know
 """
 
-from __future__ import annotations
-
 from bookkeeper.replication.losses.accept_loss import LossPlan, accept_loss, plan_loss
 from bookkeeper.replication.losses.closing_loss import ClosingLoss
 from bookkeeper.replication.losses.rollback import KEEP_S, HeldLedgers, accept, look

@@ -9,8 +9,6 @@ bookie_client    the client inside a bookie that does it
 The last two are for bookies, and are not loaded by this door: an operator's command needs no bookie's settings.
 """
 
-from __future__ import annotations
-
 from bookkeeper.replication.repairs.ledger_repair import GracePeriods, LedgerRepair, repair_ledger
 from bookkeeper.replication.repairs.repair_once import repair_once
 

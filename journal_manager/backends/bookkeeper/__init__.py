@@ -18,8 +18,6 @@ Read in this order: ``error_translation``, ``journal_node``, ``journal_owner``, 
 address.
 """
 
-from __future__ import annotations
-
 from journal_manager.backends.bookkeeper.backend import BookKeeperBackend, BookKeeperOptions
 
 __all__ = ["BookKeeperBackend", "BookKeeperOptions"]
