@@ -10,15 +10,28 @@ hedged_reads         when reads that were sent together are late
 The shells are in ``client/read``.
 """
 
+from bookkeeper.ledger.effects import WakeAt
 from bookkeeper.ledger.read.batch_support import BatchSupport
 from bookkeeper.ledger.read.hedged_reads import HedgedReads
 from bookkeeper.ledger.read.last_add_confirmed import KnownLac, LacByCoverage, LongPoll, Poll
 from bookkeeper.ledger.read.read_plan import ReadShare, RunLength, plan_reads
-from bookkeeper.ledger.read.reader import FragmentReader
+from bookkeeper.ledger.read.reader import (
+    AskBookie,
+    Effect,
+    EntriesFound,
+    FailRead,
+    FragmentReader,
+    RefreshMetadata,
+    ReportCorrupt,
+)
 from bookkeeper.ledger.read.replica_order import ReplicaOrder
 
 __all__ = [
+    "AskBookie",
     "BatchSupport",
+    "Effect",
+    "EntriesFound",
+    "FailRead",
     "FragmentReader",
     "HedgedReads",
     "KnownLac",
@@ -26,7 +39,10 @@ __all__ = [
     "LongPoll",
     "Poll",
     "ReadShare",
+    "RefreshMetadata",
     "ReplicaOrder",
+    "ReportCorrupt",
     "RunLength",
+    "WakeAt",
     "plan_reads",
 ]

@@ -8,6 +8,33 @@ effects    what the machine asks its shell to do
 parts      the state of one entry while it is read, and while it is written back
 """
 
-from bookkeeper.ledger.recovery.recovery import LedgerRecovery
+from bookkeeper.ledger.effects import WakeAt
+from bookkeeper.ledger.recovery.effects import (
+    BeginRecovery,
+    CloseRecovered,
+    Effect,
+    FenceRead,
+    FindStandIns,
+    ForgetPayloads,
+    RecoveryDone,
+    RecoveryFailed,
+    RecoveryRead,
+    WriteBack,
+)
+from bookkeeper.ledger.recovery.recovery import LedgerRecovery, RecoveryState
 
-__all__ = ["LedgerRecovery"]
+__all__ = [
+    "BeginRecovery",
+    "CloseRecovered",
+    "Effect",
+    "FenceRead",
+    "FindStandIns",
+    "ForgetPayloads",
+    "LedgerRecovery",
+    "RecoveryDone",
+    "RecoveryFailed",
+    "RecoveryRead",
+    "RecoveryState",
+    "WakeAt",
+    "WriteBack",
+]

@@ -16,11 +16,31 @@ refused_adds       behind it: adds that a bookie had no room for, and when they 
 The bookies that it writes to are in :mod:`bookkeeper.ledger.ensemble`.
 """
 
+from bookkeeper.ledger.effects import WakeAt
 from bookkeeper.ledger.write.advanced_order import AdvancedOrder
 from bookkeeper.ledger.write.append_runs import RUN_BYTES, RUN_ENTRIES, LoneAppends, cut
-from bookkeeper.ledger.write.effects import ChangeEnsemble, ChangeFailure, Encode, PublishLac
+from bookkeeper.ledger.write.effects import (
+    ChangeEnsemble,
+    ChangeFailure,
+    CloseFailed,
+    CloseMetadata,
+    Confirm,
+    Effect,
+    Encode,
+    FailAdds,
+    ForceDone,
+    ForceFailed,
+    MoreRoom,
+    NoteMissing,
+    PublishLac,
+    Release,
+    SendAdds,
+    SendForce,
+    WatchIncarnation,
+)
 from bookkeeper.ledger.write.refused_adds import RefusedAdds
 from bookkeeper.ledger.write.writer import LedgerWriter
+from bookkeeper.ledger.write.writer_end import WriterState
 
 __all__ = [
     "RUN_BYTES",
@@ -28,10 +48,25 @@ __all__ = [
     "AdvancedOrder",
     "ChangeEnsemble",
     "ChangeFailure",
+    "CloseFailed",
+    "CloseMetadata",
+    "Confirm",
+    "Effect",
     "Encode",
+    "FailAdds",
+    "ForceDone",
+    "ForceFailed",
     "LedgerWriter",
     "LoneAppends",
+    "MoreRoom",
+    "NoteMissing",
     "PublishLac",
     "RefusedAdds",
+    "Release",
+    "SendAdds",
+    "SendForce",
+    "WakeAt",
+    "WatchIncarnation",
+    "WriterState",
     "cut",
 ]

@@ -9,7 +9,7 @@ import pytest
 from segments.errors import BatchRefusedError
 from segments.protocol import segments_pb2 as pb
 from segments.publish import BatchKey, PublishedBatch, StagedRows
-from segments.remote import remote_publisher
+from segments.remote import remote_stream
 from segments.remote.remote_stream import RemotePublisher
 
 
@@ -33,7 +33,7 @@ async def test_a_call_with_a_key_is_repeated_and_one_without_is_not() -> None:
 
 
 async def test_more_rows_than_a_message_takes_are_refused_before_they_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_publisher, "ENTRIES_BYTES", 10)
+    monkeypatch.setattr(remote_stream, "ENTRIES_BYTES", 10)
     channels = Channels()
     rows = [StagedRows("s", "id", 1, entries=(bytes(6),))] * 2
     with pytest.raises(BatchRefusedError, match="has 12 bytes of rows that are in no ledger, and a gateway takes 10"):
