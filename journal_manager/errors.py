@@ -29,13 +29,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from bookkeeper.outcome import Outcome, check_raising
-
-if TYPE_CHECKING:
-    from journal_manager.edits.fencing_token import FencingToken
-    from journal_manager.edits.txid import TxId
+from journal_manager.fencing_token import FencingToken
+from journal_manager.txid import TxId
 
 
 class JournalError(Exception):

@@ -1,7 +1,7 @@
 """A segment topic log: streams of records, each a chain of ledgers of which the last one grows.
 
 namespace, stream         connect, create, open; what an application holds (…_front: also behind gateways)
-write, read, cursors      writers and producers, readers, places that outlive them
+write, read, cursors      writers and producers, readers, positions that outlive them
 directory                 the names of a namespace's streams, and their settings
 retention                 truncation, retention, holds, deletion
 transfer, checks          export and import; verification and repair
@@ -9,7 +9,8 @@ remote, protocol, gateway streams of another process, through gRPC
 namespace_front, stream_front, closing
                           what both sides have in common
 sync                      the same for threads
-position, record, seek    where records are, what they are, and how to name a place
+position, record, seek    where records stand, what they are, and how to name a position
+position_format           a position as bytes and text
 config, errors, names     settings; every failure; what can be a name
 stream_settings           a stream's settings where they are stored
 arguments, error_translation
@@ -89,6 +90,7 @@ if TYPE_CHECKING:
     )
     from segments.namespace import StreamNamespace, connect
     from segments.position import EARLIEST, LATEST, Position
+    from segments.position_format import decode_position, encode_position
     from segments.publish import BatchKey, PublishedBatch, StagedRows, StagedWriter, StreamPublisher
     from segments.read import Reader, RecordBatch
     from segments.record import AppendResult, Gap, GapKind, ProducerRef, Record, StoredRecord
@@ -185,6 +187,8 @@ __all__ = [
     "UnsupportedStreamFormatError",
     "Writer",
     "connect",
+    "decode_position",
+    "encode_position",
     "parse_seek",
 ]
 
@@ -211,6 +215,8 @@ _HOME = {
     "CursorVersionError": "segments.errors",
     "EARLIEST": "segments.position",
     "EntryCorruptError": "segments.errors",
+    "decode_position": "segments.position_format",
+    "encode_position": "segments.position_format",
     "Finding": "segments.checks.findings",
     "FlushPolicy": "segments.config",
     "Gap": "segments.record",

@@ -35,12 +35,10 @@ Callers branch on the class; retry loops read ``retryable`` and ``outcome``; nob
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from bookkeeper.outcome import Outcome, check_raising
-
-if TYPE_CHECKING:
-    from segments.position import Position
+from segments.position import Position
 
 
 class StreamError(Exception):

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 
 from segments.errors import SeekFormatError
 from segments.position import EARLIEST, LATEST, Position
+from segments.position_format import decode_position
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def parse_seek(text: str) -> Seek:
             return AtTime(time if time.tzinfo is not None else time.replace(tzinfo=UTC), event=kind == "event")
         if kind == "cursor" and rest:
             return AtCursor(rest)
-        return Position.decode(text)
+        return decode_position(text)
     except (ValueError, OverflowError) as error:
         raise SeekFormatError(f"{text!r} is no place in a stream: give {SEEK_FORMS}") from error
 

@@ -30,7 +30,17 @@ from bookkeeper.real import SystemRng
 from bookkeeper.seams import Rng
 from journal_manager.backends import file_format as form
 from journal_manager.backends.files import Files, OpenFile
-from journal_manager.edits import NOTHING, Batch, DiscardedEdits, FencingToken, SegmentInfo, TxId, fenced, in_order
+from journal_manager.edits import (
+    NOTHING,
+    Batch,
+    DiscardedEdits,
+    FencingToken,
+    SegmentInfo,
+    TxId,
+    fenced,
+    in_order,
+    require_current,
+)
 from journal_manager.errors import (
     JournalCorruptionError,
     JournalDiskError,
@@ -137,7 +147,7 @@ class JournalDirectory:
     def ensure_current(self, token: FencingToken) -> None:
         """Check that the newest claim is still the one that was made here. Raises JournalFencedError."""
         state = self.state()
-        token.ensure_current(state.token)
+        require_current(token, state.token)
         if state.nonce != self._nonce:
             raise fenced(token, state.token)
 

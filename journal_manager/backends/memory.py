@@ -11,7 +11,7 @@ import itertools
 from collections.abc import AsyncGenerator, Awaitable
 from dataclasses import dataclass, field
 
-from journal_manager.edits import UNKNOWN_EPOCH, Batch, DiscardedEdits, FencingToken, SegmentInfo, TxId
+from journal_manager.edits import UNKNOWN_EPOCH, Batch, DiscardedEdits, FencingToken, SegmentInfo, TxId, require_current
 from journal_manager.errors import (
     JournalClosedError,
     JournalExistsError,
@@ -176,7 +176,7 @@ class MemorySegmentWriter(SegmentWriter):
     def _append(self, batch: Batch) -> None:
         if self.closed:
             raise JournalClosedError(f"segment {self._info} was closed, and takes no more edits")
-        self._token.ensure_current(self._place.chain.token)
+        require_current(self._token, self._place.chain.token)
         if batch.first != self._place.last_of(self._info) + 1:
             raise SegmentMismatchError(f"edit {batch.first} does not follow edit {self._place.last_of(self._info)}")
         self._place.batches[self._info.location].append(batch)
@@ -320,7 +320,7 @@ class MemoryWriter(MemoryReader, JournalWriter, Discard, Upgrade, CopyTracking):
 
     async def ensure_owner(self) -> None:
         self._ensure_open()
-        self.token.ensure_current(self._place.chain.token)
+        require_current(self.token, self._place.chain.token)
 
     def _set(self, chain: Chain) -> None:
         self._place.chain = chain

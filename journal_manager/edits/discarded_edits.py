@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from journal_manager.edits.txid import TxId
+from journal_manager.txid import TxId
 
 UNKNOWN_EPOCH: Final = 0
 """Of a state whose epoch nobody wrote down: it is as old as can be, so that each cut below it applies to it."""

@@ -21,8 +21,8 @@ from typing import Final, NamedTuple
 
 from journal_manager.codec import read_frames
 from journal_manager.edits.requests import RequestId
-from journal_manager.edits.txid import MAX_TXID, NOTHING, TxId, is_txid
 from journal_manager.errors import OpChecksumError, OpFormatError, OpTooLargeError
+from journal_manager.txid import MAX_TXID, NOTHING, TxId, is_txid
 
 _HEADER: Final = struct.Struct(">BIQ")
 _LENGTH: Final = struct.Struct(">I")

@@ -19,8 +19,8 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
-from journal_manager.edits.txid import TxId
 from journal_manager.errors import JournalCorruptionError, RequestForgottenError
+from journal_manager.txid import TxId
 
 MAX_CLIENT_BYTES: Final = 255
 MAX_CALL: Final = 2**64 - 1

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from journal_manager.edits.txid import TxId
 from journal_manager.errors import SegmentMismatchError
+from journal_manager.txid import TxId
 
 
 class SegmentState(Enum):

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from journal_manager.edits.segment import SegmentInfo
-from journal_manager.edits.txid import NOTHING, TxId
 from journal_manager.errors import JournalGapError
+from journal_manager.txid import NOTHING, TxId
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,11 +41,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self
 
 from journal_manager.edits.discarded_edits import NOTHING_DISCARDED, DiscardedEdits
-from journal_manager.edits.fencing_token import FencingToken
 from journal_manager.edits.ops import Batch
 from journal_manager.edits.segment import SegmentInfo
-from journal_manager.edits.txid import TxId
 from journal_manager.errors import NamespaceMismatchError
+from journal_manager.fencing_token import FencingToken
+from journal_manager.txid import TxId
 
 if TYPE_CHECKING:
     from journal_manager.journals.journal_uri import JournalURI

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar, runtime_checkable
 
 from journal_manager.edits.discarded_edits import NOTHING_DISCARDED, DiscardedEdits
-from journal_manager.edits.fencing_token import FencingToken
 from journal_manager.edits.segment import SegmentInfo
-from journal_manager.edits.txid import TxId
 from journal_manager.errors import UnsupportedCapabilityError
+from journal_manager.fencing_token import FencingToken
 from journal_manager.journals.backend import NamespaceInfo
+from journal_manager.txid import TxId
 
 C = TypeVar("C")
 

@@ -26,9 +26,8 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Final
 
 from journal_manager.edits.discarded_edits import NOTHING_DISCARDED, Cut, DiscardedEdits
-from journal_manager.edits.fencing_token import FencingToken
+from journal_manager.edits.fencing import require_current
 from journal_manager.edits.segment import SegmentInfo
-from journal_manager.edits.txid import FIRST_TXID, NOTHING, TxId, is_txid
 from journal_manager.errors import (
     JournalCorruptionError,
     SegmentExistsError,
@@ -38,8 +37,10 @@ from journal_manager.errors import (
     UpgradeError,
     check,
 )
+from journal_manager.fencing_token import FencingToken
 from journal_manager.journals.backend import NamespaceInfo
 from journal_manager.journals.capabilities import CopySource, JournalDescription
+from journal_manager.txid import FIRST_TXID, NOTHING, TxId, is_txid
 
 FORMAT: Final = 4
 """Written where the node keeps the password of the journal's ledgers: programs that do not look for it there could
@@ -106,7 +107,7 @@ class Chain:
 
     def cleared(self, token: FencingToken, namespace: NamespaceInfo) -> Chain:
         """Remove all segments, and take the identity of another namespace."""
-        token.ensure_current(self.token)
+        require_current(token, self.token)
         cleared = replace(self, namespace=namespace, segments=(), upgrade=None, copy=None)
         return cleared._without(FIRST_TXID) if token.epoch > 1 else cleared  # 1: nobody else has had the journal
 
@@ -117,7 +118,7 @@ class Chain:
             SegmentExistsError: one is open, or ``segment.first`` is not the id after the last one, or was discarded
             in this epoch.
         """
-        token.ensure_current(self.token)
+        require_current(token, self.token)
         if (opened := self.open_segment) is not None:
             raise SegmentExistsError(f"segment {opened} is in progress: finish it before a new one begins")
         ensure_joins(self.last_txid, segment.first)
@@ -130,7 +131,7 @@ class Chain:
         Raises:
             SegmentNotFoundError: no segment begins at ``first``. SegmentMismatchError: it has another end.
         """
-        token.ensure_current(self.token)
+        require_current(token, self.token)
         segment = self.find(first)
         final = segment.finalized(last)
         return replace(self, segments=tuple(final if s is segment else s for s in self.segments))._checked()
@@ -141,7 +142,7 @@ class Chain:
         Raises:
             SegmentNotFoundError: none is in progress at ``first``.
         """
-        token.ensure_current(self.token)
+        require_current(token, self.token)
         if self.open_segment is None or self.open_segment.first != first:
             raise SegmentNotFoundError(f"no segment in progress begins at {first}")
         return replace(self, segments=self.segments[:-1])
@@ -149,14 +150,14 @@ class Chain:
     def purge(self, token: FencingToken, min_txid: TxId) -> tuple[Chain, tuple[SegmentInfo, ...]]:
         """Take out the final segments that end below ``min_txid``, but not the newest segment. While an upgrade is in
         progress everything stays."""
-        token.ensure_current(self.token)
+        require_current(token, self.token)
         gone = purgeable(self.segments, min_txid) if self.upgrade is None else ()
         return replace(self, segments=self.segments[len(gone) :]), gone
 
     def discard(self, token: FencingToken, first: TxId) -> tuple[Chain, tuple[SegmentInfo, ...]]:
         """Take out the segments from ``first`` on. Raises as ``discardable``; UpgradeError: an upgrade is in progress,
         and edits from before it would go."""
-        token.ensure_current(self.token)
+        require_current(token, self.token)
         if self.upgrade is not None and first <= self.upgrade.last_txid:
             raise UpgradeError(f"edit {first} is from before the upgrade that is in progress, and stays until its end")
         gone = discardable(self.segments, first)
@@ -169,7 +170,7 @@ class Chain:
             NamespaceMismatchError: it is another namespace. UpgradeError: another upgrade is in progress, a segment is
             open, or the layout would be older.
         """
-        token.ensure_current(self.token)
+        require_current(token, self.token)
         namespace.ensure_same(self.namespace)
         if self.upgrade is not None and namespace == self.namespace and self.upgrade.last_txid == self.last_txid:
             return self
@@ -202,7 +203,7 @@ class Chain:
 
     def finalize_upgrade(self, token: FencingToken) -> Chain:
         """End the upgrade for good. Without one it is no change."""
-        token.ensure_current(self.token)
+        require_current(token, self.token)
         return replace(self, upgrade=None)
 
     def roll_back(self, token: FencingToken) -> tuple[Chain, tuple[SegmentInfo, ...]]:
@@ -211,7 +212,7 @@ class Chain:
         Raises:
             UpgradeError: no upgrade is in progress, or a segment is open.
         """
-        token.ensure_current(self.token)
+        require_current(token, self.token)
         if self.upgrade is None:
             raise UpgradeError("no upgrade is in progress: there is nothing to roll back to")
         if self.open_segment is not None:
@@ -225,7 +226,7 @@ class Chain:
 
     def copied(self, token: FencingToken, copy: CopySource) -> Chain:
         """Note that every edit is one of another journal. The same again is no change."""
-        token.ensure_current(self.token)
+        require_current(token, self.token)
         return replace(self, copy=copy)
 
     def _without(self, first: TxId) -> Chain:

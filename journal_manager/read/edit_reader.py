@@ -9,9 +9,9 @@ from journal_manager.edits.discarded_edits import UNKNOWN_EPOCH
 from journal_manager.edits.ops import EditRun, Op
 from journal_manager.edits.segment import SegmentInfo
 from journal_manager.edits.selection import MissingEdits, select
-from journal_manager.edits.txid import TxId, is_txid
 from journal_manager.errors import EditsDiscardedError, JournalCorruptionError, SegmentNotFoundError, check
 from journal_manager.journals.backend import JournalReader
+from journal_manager.txid import TxId, is_txid
 
 
 async def read_ops(

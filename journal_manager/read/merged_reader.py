@@ -9,10 +9,10 @@ from contextlib import aclosing
 from journal_manager.edits.ops import Op
 from journal_manager.edits.segment import SegmentInfo
 from journal_manager.edits.selection import MissingEdits, Piece, best_piece
-from journal_manager.edits.txid import TxId, is_txid
 from journal_manager.errors import JournalError, check
 from journal_manager.journals.backend import JournalReader
 from journal_manager.read.edit_reader import read_segments
+from journal_manager.txid import TxId, is_txid
 
 
 async def read_ops_over(

@@ -7,9 +7,9 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from journal_manager.edits.ops import EditRun, Op
-from journal_manager.edits.txid import TxId
 from journal_manager.journals.backend import JournalReader
 from journal_manager.read.edit_reader import read_runs
+from journal_manager.txid import TxId
 
 
 async def tail(

@@ -12,8 +12,8 @@ from typing import Final
 
 from journal_manager.edits.discarded_edits import UNKNOWN_EPOCH, DiscardedEdits
 from journal_manager.edits.segment import SegmentInfo
-from journal_manager.edits.txid import NOTHING, TxId
 from journal_manager.errors import ReplicaFailedError
+from journal_manager.txid import NOTHING, TxId
 
 ADVICE: Final = (
     "the journal was put back to an older state, made anew, or cut. Put the newest copy back and start this replica "

@@ -13,11 +13,11 @@ from typing import Final, Protocol
 
 from journal_manager.edits.ops import EditRun, Op
 from journal_manager.edits.requests import RequestAnswer, RequestTable
-from journal_manager.edits.txid import NOTHING
 from journal_manager.errors import JournalError, ReplicaFailedError
 from journal_manager.replicas.replica import Replica
 from journal_manager.replicas.replica_snapshot import divided, joined
 from journal_manager.snapshots.snapshots import SnapshotInfo, SnapshotStore, restore_newest
+from journal_manager.txid import NOTHING
 
 TURN_EDITS: Final = 1024
 """So many edits are replayed before other tasks get a turn."""

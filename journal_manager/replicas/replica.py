@@ -26,10 +26,10 @@ from __future__ import annotations
 from enum import Enum
 
 from journal_manager.edits.discarded_edits import UNKNOWN_EPOCH
-from journal_manager.edits.fencing_token import FencingToken
-from journal_manager.edits.txid import NOTHING, TxId
 from journal_manager.errors import check
+from journal_manager.fencing_token import FencingToken
 from journal_manager.replicas.known_edits import KnownEdits
+from journal_manager.txid import NOTHING, TxId
 
 
 class ReplicaRole(Enum):

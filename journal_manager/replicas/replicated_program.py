@@ -24,7 +24,6 @@ from typing import Any, Final, TypeVar
 
 from journal_manager.edits.ops import Op
 from journal_manager.edits.requests import RequestAnswer, RequestId, RequestTable
-from journal_manager.edits.txid import NOTHING, TxId
 from journal_manager.errors import (
     EditsDiscardedError,
     JournalClosedError,
@@ -47,6 +46,7 @@ from journal_manager.replicas.replica_config import ReplicaConfig
 from journal_manager.replicas.snapshot_keeper import SnapshotKeeper
 from journal_manager.replicas.status import ReplicaStatus
 from journal_manager.snapshots.snapshots import SnapshotInfo
+from journal_manager.txid import NOTHING, TxId
 from journal_manager.write.edit_log import EditLog
 
 logger = logging.getLogger(__name__)

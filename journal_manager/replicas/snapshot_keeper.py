@@ -10,13 +10,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from journal_manager.edits.txid import NOTHING, TxId
 from journal_manager.errors import JournalError
 from journal_manager.replicas.program_state import ProgramState
 from journal_manager.replicas.replica import Replica
 from journal_manager.snapshots.checkpoints import CheckpointPolicy, CheckpointSchedule
 from journal_manager.snapshots.retention import RetentionPolicy, plan_retention
 from journal_manager.snapshots.snapshots import SnapshotInfo, SnapshotStore
+from journal_manager.txid import NOTHING, TxId
 from journal_manager.write.edit_log import EditLog
 
 logger = logging.getLogger(__name__)

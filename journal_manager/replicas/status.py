@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from journal_manager.edits.txid import TxId
 from journal_manager.replicas.replica import ReplicaRole
+from journal_manager.txid import TxId
 
 
 @dataclass(frozen=True, slots=True)

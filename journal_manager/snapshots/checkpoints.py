@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from journal_manager.edits.txid import NOTHING, TxId
+from journal_manager.txid import NOTHING, TxId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from journal_manager.edits.segment import SegmentInfo
 from journal_manager.edits.selection import in_order
-from journal_manager.edits.txid import FIRST_TXID, TxId
 from journal_manager.errors import check
+from journal_manager.txid import FIRST_TXID, TxId
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import Final, Protocol, Self
 
 from journal_manager.edits.discarded_edits import UNKNOWN_EPOCH, DiscardedEdits
-from journal_manager.edits.txid import NOTHING, TxId, is_txid
 from journal_manager.errors import (
     JournalCorruptionError,
     JournalError,
@@ -27,6 +26,7 @@ from journal_manager.errors import (
     SnapshotAheadError,
     SnapshotNotFoundError,
 )
+from journal_manager.txid import NOTHING, TxId, is_txid
 
 PIECE_BYTES: Final = 1 << 20
 """The size in which stores write and read content."""

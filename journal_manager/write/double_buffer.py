@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from journal_manager.edits.ops import Batch, join
-from journal_manager.edits.txid import MAX_TXID, TxId
 from journal_manager.errors import check
+from journal_manager.txid import MAX_TXID, TxId
 
 W = TypeVar("W")
 

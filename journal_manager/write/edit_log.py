@@ -25,12 +25,11 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from typing import TypeVar
 
 from journal_manager.edits.discarded_edits import DiscardedEdits
-from journal_manager.edits.fencing_token import FencingToken, fenced
+from journal_manager.edits.fencing import fenced
 from journal_manager.edits.ops import Batch, EditRun, Op, encode_batch
 from journal_manager.edits.requests import RequestAnswer, RequestId, RequestTable
 from journal_manager.edits.segment import SegmentInfo
 from journal_manager.edits.selection import MissingEdits
-from journal_manager.edits.txid import TxId
 from journal_manager.errors import (
     JournalClosedError,
     JournalError,
@@ -39,10 +38,12 @@ from journal_manager.errors import (
     JournalOverloadedError,
     OpTooLargeError,
 )
+from journal_manager.fencing_token import FencingToken
 from journal_manager.journals.backend import JournalWriter, NamespaceInfo, RecoveryReport
 from journal_manager.journals.open_journal import open_writer
 from journal_manager.read.edit_reader import read_ops, read_runs
 from journal_manager.snapshots.snapshots import Chunks, SnapshotInfo
+from journal_manager.txid import TxId
 from journal_manager.write.double_buffer import DoubleBuffer
 from journal_manager.write.edit_log_config import EditLogConfig
 from journal_manager.write.growing_segment import GrowingSegment, patiently

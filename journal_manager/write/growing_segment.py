@@ -12,9 +12,9 @@ from typing import Final, TypeVar
 
 from journal_manager.edits.ops import Batch
 from journal_manager.edits.segment import SegmentInfo
-from journal_manager.edits.txid import TxId
 from journal_manager.errors import JournalDiskError, JournalUnavailableError
 from journal_manager.journals.backend import JournalWriter, SegmentWriter
+from journal_manager.txid import TxId
 
 _log = logging.getLogger(__name__)
 

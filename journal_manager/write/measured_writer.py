@@ -15,13 +15,13 @@ from typing import TypeVar
 
 from bookkeeper.metrics import Metrics
 from journal_manager.edits.discarded_edits import DiscardedEdits
-from journal_manager.edits.fencing_token import FencingToken
 from journal_manager.edits.ops import Batch
 from journal_manager.edits.segment import SegmentInfo
-from journal_manager.edits.txid import TxId
 from journal_manager.errors import JournalError
+from journal_manager.fencing_token import FencingToken
 from journal_manager.journals.backend import JournalWriter, RecoveryReport, SegmentWriter
 from journal_manager.snapshots.snapshots import Chunks, SnapshotInfo
+from journal_manager.txid import TxId
 
 T = TypeVar("T")
 

@@ -24,6 +24,7 @@ from segments.commands.shared import (
 )
 from segments.errors import StreamError
 from segments.position import LATEST
+from segments.position_format import encode_position
 from segments.record import Gap, StoredRecord
 from segments.seek import Seek
 from segments.stream import Stream
@@ -163,7 +164,7 @@ def _print_record(record: StoredRecord, as_json: bool) -> None:
         return
     print_json(
         {
-            "position": record.position.encode(),
+            "position": encode_position(record.position),
             "at": str(record.position),
             "seq_no": record.seq_no,
             "txid": record.txid,

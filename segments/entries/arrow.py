@@ -5,32 +5,28 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from bookkeeper.install import how_to_install
 from segments.codec import repeated, rising
+from segments.entries.lone_entries import LoneEntries
+from segments.entries.sections import Sections, StringSection
+from segments.entries.stored_entry import StoredEntry
 from segments.errors import EntryCorruptError, MissingLibraryError
-
-if TYPE_CHECKING:
-    from segments.entries.lone_entries import LoneEntries
-    from segments.entries.sections import Sections, StringSection
-    from segments.entries.stored_entry import StoredEntry
 
 _SLOTS_STEP: Final = 16_384
 
 
 def record_batch(
-    entry: StoredEntry | LoneEntries, sections: Sections | None, a: int, b: int, names: tuple[str, ...] | None = None
+    entry: StoredEntry | LoneEntries, a: int = 0, b: int | None = None, *, columns: tuple[str, ...] | None = None
 ) -> Any:
-    """The records from slot ``a`` up to ``b`` as a ``pyarrow.RecordBatch`` of ``schema()``, or of these columns of it.
+    """The records of an entry from slot ``a`` up to ``b`` as a ``pyarrow.RecordBatch`` of ``schema()``, or of these
+    columns of it. It shares the memory of a stored entry.
 
     Raises:
         MissingLibraryError: pyarrow is not installed.
     """
-    wanted, n, count = schema(names), entry.count, max(0, b - a)
-    columns = [_column(name, entry, sections, n) for name in _names_of(names)]
-    whole = _arrow().RecordBatch.from_arrays(columns, schema=wanted)
-    return whole if (a, count) == (0, n) else whole.slice(a, count)
+    return _record_batch(entry.part(a, b), columns)
 
 
 def joined_batch(parts: Sequence[_Part], names: tuple[str, ...] | None = None) -> Any:
@@ -41,10 +37,18 @@ def joined_batch(parts: Sequence[_Part], names: tuple[str, ...] | None = None) -
         MissingLibraryError: pyarrow is not installed.
     """
     if len(parts) == 1:
-        return record_batch(*parts[0], names)
+        return _record_batch(parts[0], names)
     wanted = schema(names)
     columns = [_joined_numbers(parts) if name == "seq_no" else _joined(name, parts) for name in _names_of(names)]
     return _arrow().RecordBatch.from_arrays(columns, schema=wanted)
+
+
+def _record_batch(part: _Part, names: tuple[str, ...] | None) -> Any:
+    entry, sections, a, b = part
+    wanted, n, count = schema(names), entry.count, max(0, b - a)
+    columns = [_column(name, entry, sections, n) for name in _names_of(names)]
+    whole = _arrow().RecordBatch.from_arrays(columns, schema=wanted)
+    return whole if (a, count) == (0, n) else whole.slice(a, count)
 
 
 def _joined(name: str, parts: Sequence[_Part]) -> Any:

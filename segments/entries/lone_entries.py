@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 from segments.codec import count_lone, lone_columns, lone_records, lone_values
 from segments.entries.layout import APPEND_MS, APPEND_MS_AT
@@ -119,16 +119,6 @@ class LoneEntries:
     def columns(self) -> tuple[bytes, bytes, bytes]:
         """All values and times as columns: see :func:`segments.codec.lone_columns`."""
         return lone_columns(self._payloads, 0, self.count)
-
-    def arrow(self, a: int = 0, b: int | None = None, *, columns: tuple[str, ...] | None = None) -> Any:
-        """The records as a ``pyarrow.RecordBatch``: all columns, or these.
-
-        Raises:
-            MissingLibraryError: pyarrow is not installed.
-        """
-        from segments.entries.arrow import record_batch
-
-        return record_batch(*self.part(a, b), columns)
 
     def part(self, a: int, b: int | None) -> tuple[LoneEntries, None, int, int]:
         """What ``joined_batch`` takes of them."""

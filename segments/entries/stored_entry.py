@@ -308,18 +308,8 @@ class StoredEntry:
             return only_value(self.body)
         return only_value(self.stored) if len(self.stored) == self.unpacked_size else None
 
-    def arrow(self, a: int = 0, b: int | None = None, *, columns: tuple[str, ...] | None = None) -> Any:
-        """The records as a ``pyarrow.RecordBatch``, which shares this entry's memory: all columns, or these.
-
-        Raises:
-            MissingLibraryError: pyarrow is not installed.
-        """
-        from segments.entries.arrow import record_batch
-
-        return record_batch(self, self._sections, a, self._end(b), columns)
-
-    def part(self, a: int, b: int) -> tuple[StoredEntry, Sections, int, int]:
-        """What ``joined_arrow`` takes of an entry. Raises as ``arrow``."""
+    def part(self, a: int, b: int | None) -> tuple[StoredEntry, Sections, int, int]:
+        """What ``joined_batch`` takes of an entry. Raises: EntryCorruptError."""
         return self, self._sections, a, self._end(b)
 
     @property

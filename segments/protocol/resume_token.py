@@ -10,6 +10,7 @@ from typing import Final
 
 from segments.errors import PositionFormatError
 from segments.position import Position
+from segments.position_format import from_dlsn, to_dlsn
 
 _VERSION: Final = 1
 _ID_SIZE: Final = 16
@@ -25,7 +26,7 @@ class ResumeToken:
 
     def encode(self) -> bytes:
         """The bytes that a client keeps."""
-        return bytes([_VERSION]) + bytes.fromhex(self.stream_id) + self.position.to_dlsn()
+        return bytes([_VERSION]) + bytes.fromhex(self.stream_id) + to_dlsn(self.position)
 
     @classmethod
     def decode(cls, raw: bytes) -> ResumeToken:
@@ -36,4 +37,4 @@ class ResumeToken:
         """
         if len(raw) <= 1 + _ID_SIZE or raw[0] != _VERSION:
             raise PositionFormatError(f"these {len(raw)} bytes are no token to resume with")
-        return cls(raw[1 : 1 + _ID_SIZE].hex(), Position.from_dlsn(raw[1 + _ID_SIZE :]))
+        return cls(raw[1 : 1 + _ID_SIZE].hex(), from_dlsn(raw[1 + _ID_SIZE :]))

@@ -17,6 +17,7 @@ from typing import Final
 
 from segments.errors import HoldNotFoundError, StreamConfigError, StreamCorruptError
 from segments.position import EARLIEST, LATEST, Position
+from segments.position_format import decode_position, encode_position
 from segments.retention.checked_json import checked_fields, pack_json, unpack_json
 
 FORMAT: Final = 1
@@ -119,8 +120,8 @@ class Holds:
             [
                 {
                     "name": hold.name,
-                    "start": hold.start.encode(),
-                    "stop": hold.stop.encode(),
+                    "start": encode_position(hold.start),
+                    "stop": encode_position(hold.stop),
                     "until_ms": hold.until_ms,
                     "created_ms": hold.created_ms,
                     "note": hold.note,
@@ -155,7 +156,7 @@ def _decoded(line: object) -> Hold:
         raise StreamCorruptError(f"{_WHAT} cannot be read: one ends at {str(until_ms)[:60]}")
     if type(by) is not str:
         raise StreamCorruptError(f"{_WHAT} cannot be read: one was put by {str(by)[:60]}")
-    start, stop = Position.decode(found["start"]), Position.decode(found["stop"])
+    start, stop = decode_position(found["start"]), decode_position(found["stop"])
     return Hold(found["name"], start, stop, until_ms, found["created_ms"], found["note"], by)
 
 

@@ -38,6 +38,7 @@ from segments.error_translation import worded
 from segments.errors import StreamCorruptError, StreamExistsError, StreamUnavailableError
 from segments.names import check_stream_name, name_path, names_path, new_stream_id, stream_path, streams_path
 from segments.position import Position
+from segments.position_format import decode_position, encode_position
 from segments.retention.agreed_time import AgreedTime
 from segments.retention.deletion import remove_remains
 from segments.retention.hold_node import HoldNode
@@ -131,7 +132,7 @@ class StreamExport:
             "stream_id": self._node.stream_id,
             "exported_ms": self._client.services.seams.clock.wall_ms(),
             "config": asdict(self._config),
-            "start": chain.behind_last(start).encode(),
+            "start": encode_position(chain.behind_last(start)),
             "start_seq_no": seq_no,
             "next_number": chain.next_number,
             "records": chain.records,
@@ -252,7 +253,7 @@ class StreamImport:
         try:
             self.name = self.name or check_stream_name(about["stream"])
             self._config = from_stored_table(about["config"]).patched(self._changes)
-            self._start = Position.decode(about["start"])
+            self._start = decode_position(about["start"])
             self._chain = replace(
                 self._chain,
                 start=self._start,

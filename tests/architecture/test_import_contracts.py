@@ -51,7 +51,7 @@ PLANTS: dict[str, tuple[str, str]] = {
     ),
     "A bookie's disk knows no network": ("bookkeeper.storage.base.results", "bookkeeper.wire.status"),
     "Only the bindings touch the system: time, chance, files, sockets, threads": ("bookkeeper.bookie.config", "time"),
-    "The packages, top to bottom": ("bookkeeper.errors", "journal_manager.edits.txid"),
+    "The packages, top to bottom": ("bookkeeper.errors", "journal_manager.txid"),
     "Packages and examples know no tests and no benchmarks": ("bookkeeper.testing.cluster", "tests"),
     "The ZooKeeper client stays in its three files": ("bookkeeper.meta.stores.tree", "kazoo"),
     "PySpark is imported by the data source alone; elsewhere it is spoken to": ("spark_wal.spark_access", "pyspark"),
@@ -75,7 +75,7 @@ PLANTS: dict[str, tuple[str, str]] = {
     "The library for templates stays in its file": ("bookkeeper.console.cells", "jinja2"),
     "The floors of journal_manager: imports go down": ("journal_manager.edits.ops", "journal_manager.journals.backend"),
     "The modules of journal_manager's rooms: imports go down": (
-        "journal_manager.edits.txid",
+        "journal_manager.txid",
         "journal_manager.edits.ops",
     ),
     "The floors of HDFS's edits: imports go down": ("journal_manager.hdfs.primitives", "journal_manager.hdfs.oev"),

@@ -6,13 +6,14 @@ import pytest
 
 from segments.errors import SeekFormatError
 from segments.position import EARLIEST, LATEST, Position
+from segments.position_format import encode_position
 from segments.seek import Ago, AtCursor, AtSeqNo, AtTime, AtTxId, Seek, parse_seek
 
 FORMS: dict[str, Seek] = {
     "earliest": EARLIEST,
     "latest": LATEST,
     "3:4:5": Position(3, 4, 5),
-    Position(3, 4, 5).encode(): Position(3, 4, 5),
+    encode_position(Position(3, 4, 5)): Position(3, 4, 5),
     "txid:12": AtTxId(12),
     "seq:0": AtSeqNo(0),
     "time:2026-11-23T04:00:00Z": AtTime(datetime(2026, 11, 23, 4, tzinfo=UTC)),

@@ -8,18 +8,18 @@ says. Protocols are driven exactly as asyncio drives them.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import ssl
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from bookkeeper.ids import Address
 from bookkeeper.seams import Listener, Tls, TlsFiles
-
-if TYPE_CHECKING:
-    from bookkeeper.testing.world.world import Node, World
+from bookkeeper.testing.world.loop import SimLoop
+from bookkeeper.testing.world.trace import Trace
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 
@@ -48,6 +48,20 @@ class Weather:
     """Share of connections that are reset, not continued, when a cut link is mended."""
     window: int = 256 * 1024
     """Bytes on the way that the system takes from a sender before it must wait."""
+
+
+class Host(Protocol):
+    """What the network knows of a node."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def alive(self) -> bool: ...
+
+    @property
+    def context(self) -> contextvars.Context:
+        """Callbacks run as this node in it."""
 
 
 class _Pipe:
@@ -82,7 +96,7 @@ class _Pipe:
         if self.network.is_cut(self.source.node, self.sink.node):
             return  # mend() arms again
         self.armed = True
-        loop = self.network.world.loop
+        loop = self.network.loop
         loop.call_at(max(self.chunks[0][0], loop.time()), self.deliver, context=self.sink.node.context)
 
     def deliver(self) -> None:
@@ -111,7 +125,7 @@ class _Pipe:
 class SimTransport(asyncio.Transport):
     """One end of a simulated connection."""
 
-    def __init__(self, network: SimNetwork, node: Node, protocol: asyncio.BaseProtocol, local: Address) -> None:
+    def __init__(self, network: SimNetwork, node: Host, protocol: asyncio.BaseProtocol, local: Address) -> None:
         super().__init__()
         self.info: dict[str, Any] = {"sockname": tuple(local)}
         self.network = network
@@ -181,21 +195,21 @@ class SimTransport(asyncio.Transport):
         if not self.closing and not self.lost:
             self.closing = True
             self.out.send(None)
-            self.network.world.loop.call_soon(self.lose, None, context=self.node.context)
+            self.network.loop.call_soon(self.lose, None, context=self.node.context)
 
     def abort(self) -> None:
         if not self.lost:
             self.closing = True
             self.out.chunks.clear()
             self.out.send(ConnectionResetError("reset by peer"))
-            self.network.world.loop.call_soon(self.lose, None, context=self.node.context)
+            self.network.loop.call_soon(self.lose, None, context=self.node.context)
 
     # -- what happens to it -------------------------------------------------------------------------------
 
     def reset(self) -> None:
         """Both ends lose the connection, each when it hears of it."""
         self.out.send(ConnectionResetError("reset by peer"))
-        loop = self.network.world.loop
+        loop = self.network.loop
         loop.call_soon(self.lose, ConnectionResetError("reset"), context=self.node.context)
 
     def received(self, data: bytes) -> bytes:
@@ -219,7 +233,7 @@ class SimTransport(asyncio.Transport):
     def drained(self) -> None:
         if self.writing_paused and self.get_write_buffer_size() <= self.high // 4:
             self.writing_paused = False
-            self.network.world.loop.call_soon(self._resume, context=self.node.context)
+            self.network.loop.call_soon(self._resume, context=self.node.context)
 
     def _resume(self) -> None:
         if not self.lost:
@@ -243,7 +257,7 @@ class SimTransport(asyncio.Transport):
 class SimListener:
     """See :class:`bookkeeper.seams.Listener`."""
 
-    def __init__(self, network: SimNetwork, node: Node, address: Address, factory: Callable[[], Any]) -> None:
+    def __init__(self, network: SimNetwork, node: Host, address: Address, factory: Callable[[], Any]) -> None:
         self._network = network
         self.node = node
         self.address = address
@@ -269,7 +283,7 @@ class SimTls:
 class NodeNet:
     """The Net seam of one node."""
 
-    def __init__(self, network: SimNetwork, node: Node) -> None:
+    def __init__(self, network: SimNetwork, node: Host) -> None:
         self._network = network
         self._node = node
 
@@ -278,7 +292,7 @@ class NodeNet:
     ) -> P:
         """See :class:`bookkeeper.seams.Net`."""
         network, node = self._network, self._node
-        loop = network.world.loop
+        loop = network.loop
         established: asyncio.Future[P] = loop.create_future()
         target = network.node_at(address, node)
 
@@ -312,7 +326,7 @@ class NodeNet:
             established.set_result(cast(P, ours.protocol))
             ours.back.arm()
 
-        network.world.trace.add(loop.time(), "connect", node.name, address)
+        network.trace.add(loop.time(), "connect", node.name, address)
         loop.call_later(network.draw_delay(node, target or node), arrive)
         async with asyncio.timeout(timeout_s):
             return await established
@@ -351,8 +365,10 @@ class NodeNet:
 class SimNetwork:
     """The wires between all nodes of a world."""
 
-    def __init__(self, world: World, rng: Random) -> None:
-        self.world = world
+    def __init__(self, loop: SimLoop, trace: Trace, hosts: Mapping[str, Host], rng: Random) -> None:
+        self.loop = loop
+        self.trace = trace
+        self._hosts = hosts
         self.rng = rng
         self.weather = Weather()
         self.listeners: dict[tuple[str, int], SimListener] = {}
@@ -360,7 +376,7 @@ class SimNetwork:
         self._cut: set[tuple[str, str]] = set()
         self._port = 40000
 
-    def of(self, node: Node) -> NodeNet:
+    def of(self, node: Host) -> NodeNet:
         return NodeNet(self, node)
 
     # -- faults -------------------------------------------------------------------------------------------
@@ -370,13 +386,13 @@ class SimNetwork:
         self._cut.add((source, target))
         if both:
             self._cut.add((target, source))
-        self.world.trace.add(self.now(), "cut", source, target, both)
+        self.trace.add(self.now(), "cut", source, target, both)
 
     def mend(self, source: str | None = None, target: str | None = None) -> None:
         """Undo ``cut`` for these two, or all of them. Waiting bytes arrive, or the connection is reset."""
         mended = [link for link in sorted(self._cut) if source is None or {*link} == {source, target}]
         self._cut.difference_update(mended)
-        self.world.trace.add(self.now(), "mend", *mended)
+        self.trace.add(self.now(), "mend", *mended)
         for transport in list(self.transports.values()):
             pipe = transport.out
             if (pipe.source.node.name, pipe.sink.node.name) not in mended:
@@ -387,10 +403,10 @@ class SimNetwork:
             pipe.last = max(pipe.last, self.now())
             pipe.arm()
 
-    def is_cut(self, source: Node, target: Node) -> bool:
+    def is_cut(self, source: Host, target: Host) -> bool:
         return bool(self._cut) and (source.name, target.name) in self._cut
 
-    def crashed(self, node: Node, silent: bool) -> None:
+    def crashed(self, node: Host, silent: bool) -> None:
         """The node's process is gone. Its peers get resets: soon, or (``silent``, power lost) after a long time."""
         for key in [key for key in self.listeners if key[0] == node.name]:
             del self.listeners[key]
@@ -401,30 +417,30 @@ class SimNetwork:
                 peer = transport.out.sink
                 transport.out.chunks.clear()
                 delay = self.rng.uniform(5.0, 60.0) if silent else self.draw_delay(node, peer.node)
-                self.world.loop.call_later(
+                self.loop.call_later(
                     delay, peer.lose, ConnectionResetError("the peer is gone"), context=peer.node.context
                 )
 
     # -- inside -------------------------------------------------------------------------------------------
 
     def now(self) -> float:
-        return self.world.loop.time()
+        return self.loop.time()
 
     def next_port(self) -> int:
         self._port += 1
         return self._port
 
-    def draw_delay(self, source: Node, target: Node) -> float:
+    def draw_delay(self, source: Host, target: Host) -> float:
         weather, rng = self.weather, self.rng
         delay = weather.delay_s + weather.jitter_s * rng.random()
         if source is not target and rng.random() < weather.slow_share:
             delay += weather.slow_s * rng.random()
         return delay
 
-    def node_at(self, address: Address, asking: Node) -> Node | None:
+    def node_at(self, address: Address, asking: Host) -> Host | None:
         if address.host in _LOOPBACK:
             return asking
-        return self.world.nodes.get(address.host)
+        return self._hosts.get(address.host)
 
     def join(self, one: SimTransport, other: SimTransport) -> None:
         one.out = other.back = _Pipe(self, one, other)
@@ -440,4 +456,4 @@ class SimNetwork:
 
     def note(self, kind: str, transport: SimTransport, *details: object) -> None:
         peer = transport.out.sink.node.name
-        self.world.trace.add(self.now(), kind, transport.node.name, peer, *details)
+        self.trace.add(self.now(), kind, transport.node.name, peer, *details)

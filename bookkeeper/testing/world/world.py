@@ -272,7 +272,7 @@ class World:
         self.loop = SimLoop()
         self.trace = Trace()
         self.nodes: dict[str, Node] = {}
-        self.network = SimNetwork(self, Random(self.rng.getrandbits(64)))
+        self.network = SimNetwork(self.loop, self.trace, self.nodes, Random(self.rng.getrandbits(64)))
 
     def node(self, name: str, mounts: Sequence[str] = ()) -> Node:
         """The node of this name, made with the first call. Names are host names.

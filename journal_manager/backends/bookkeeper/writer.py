@@ -25,7 +25,7 @@ from journal_manager.backends.bookkeeper.orphans import JournalOrphans, in_journ
 from journal_manager.backends.bookkeeper.reader import LedgerJournalReader, last_txid
 from journal_manager.backends.bookkeeper.shared_client import SharedClient
 from journal_manager.backends.bookkeeper.snapshots import LedgerSnapshotKeeper
-from journal_manager.edits import Batch, FencingToken, SegmentInfo, TxId
+from journal_manager.edits import Batch, FencingToken, SegmentInfo, TxId, require_current
 from journal_manager.errors import (
     JournalClosedError,
     JournalCorruptionError,
@@ -174,7 +174,7 @@ class LedgerSegmentWriter(SegmentWriter):
 
 def _begun(chain: Chain, token: FencingToken, info: SegmentInfo) -> Chain:
     """The node with the segment begun. If an earlier attempt has done it, that is no change."""
-    token.ensure_current(chain.token)
+    require_current(token, chain.token)
     return chain if chain.open_segment == info else chain.begin(token, info)
 
 

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, overload
 
 from segments.entries import LoneEntries, StoredEntry
+from segments.entries.arrow import joined_batch, record_batch
 from segments.position import Position
 from segments.record import Gap, StoredRecord
 
@@ -107,13 +108,11 @@ class RecordBatch(Sequence[StoredRecord]):
         Raises:
             MissingLibraryError: pyarrow is not installed.
         """
-        return [s.entry.arrow(s.a, s.b, columns=columns) for s in self._slices]
+        return [record_batch(s.entry, s.a, s.b, columns=columns) for s in self._slices]
 
     def joined_arrow(self, columns: tuple[str, ...] | None = None) -> Any:
         """The same as a single ``pyarrow.RecordBatch``. It is a copy where there are several of ``slices``; there is
         one at least. Raises as ``arrow``."""
-        from segments.entries.arrow import joined_batch
-
         return joined_batch([s.entry.part(s.a, s.b) for s in self._slices], columns)
 
     def in_parts(self, size: int) -> Iterator[RecordBatch]:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from journal_manager.codec import pure
 from journal_manager.edits import MAX_OP_BYTES, Op, RequestId, TxId
 from journal_manager.edits.ops import decode_ops, encode_op
-from journal_manager.edits.txid import MAX_TXID
 from journal_manager.errors import JournalError
+from journal_manager.txid import MAX_TXID
 from tests.journal_manager.codec import CODECS, native, needs_native
 
 MOST = MAX_OP_BYTES - 5

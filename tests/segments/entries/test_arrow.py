@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from segments.entries import BytesColumn, Compression, EntryBatch, RecordColumns, decode_entry, encode_entry
 from segments.entries import arrow as arrow_module
-from segments.entries.arrow import joined_batch, schema
+from segments.entries.arrow import joined_batch, record_batch, schema
 from segments.errors import EntryCorruptError, MissingLibraryError
 from segments.record import Record
 from tests.segments.entries.records import RECORDS
@@ -22,7 +22,7 @@ def test_arrow_has_the_same_records(records: list[Record], named: bool, compress
     columns = RecordColumns.of_records(records)
     data = encode_entry(columns, first_seq_no=4, append_ms=7, batches=batches, compression=compression)
     entry = decode_entry(data, 2, 3)
-    batch = entry.arrow()
+    batch = record_batch(entry)
     batch.validate(full=True)
     assert batch.schema == schema()
     for row, record in zip(batch.to_pylist(), entry.records(), strict=True):
@@ -43,13 +43,13 @@ def test_damaged_headers_are_no_columns(raw: bytes) -> None:
     columns = replace(plain, headers=BytesColumn.of([b"", raw]))
     entry = decode_entry(encode_entry(columns, first_seq_no=0, append_ms=0))
     with pytest.raises(EntryCorruptError, match="a record's headers are"):
-        entry.arrow()
+        record_batch(entry)
 
 
 def test_a_part_of_an_entry_is_a_part_of_the_batch() -> None:
     entry = decode_entry(encode_entry(RecordColumns.of_values([b"a", b"b", b"c"]), first_seq_no=0, append_ms=0))
-    assert entry.arrow(1, 3).column("value").to_pylist() == [b"b", b"c"]
-    assert entry.arrow(3).num_rows == 0
+    assert record_batch(entry, 1, 3).column("value").to_pylist() == [b"b", b"c"]
+    assert record_batch(entry, 3).num_rows == 0
 
 
 @given(st.lists(st.lists(RECORDS, min_size=1, max_size=5), min_size=1, max_size=4), st.integers(0, 3), st.data())
@@ -69,19 +69,19 @@ def test_joined_entries_are_their_batches_one_after_the_other(
     joined = joined_batch([entry.part(a, b) for entry, a, b in parts])
     joined.validate(full=True)
     assert joined.schema == schema()
-    assert joined.to_pylist() == pa.Table.from_batches([entry.arrow(a, b) for entry, a, b in parts]).to_pylist()
+    assert joined.to_pylist() == pa.Table.from_batches([record_batch(entry, a, b) for entry, a, b in parts]).to_pylist()
 
 
 def test_one_entry_that_is_joined_with_none_is_not_copied() -> None:
     data = encode_entry(RecordColumns.of_values([b"x" * 1000] * 100), first_seq_no=0, append_ms=0)
     entry = decode_entry(data)
-    shared = entry.arrow().column("value").buffers()[2].address
+    shared = record_batch(entry).column("value").buffers()[2].address
     assert joined_batch([entry.part(0, 100)], ("value",)).column("value").buffers()[2].address == shared
 
 
 def test_values_share_the_memory_of_the_entry() -> None:
     data = encode_entry(RecordColumns.of_values([b"x" * 1000] * 100), first_seq_no=0, append_ms=0)
-    batch = decode_entry(data).arrow()
+    batch = record_batch(decode_entry(data))
     import pyarrow
 
     begin = pyarrow.py_buffer(data).address
@@ -96,6 +96,6 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     arrow_module._arrow.cache_clear()
     try:
         with pytest.raises(MissingLibraryError, match="pip install"):
-            decode_entry(encode_entry(RecordColumns.of_values([b""]), first_seq_no=0, append_ms=0)).arrow()
+            record_batch(decode_entry(encode_entry(RecordColumns.of_values([b""]), first_seq_no=0, append_ms=0)))
     finally:
         arrow_module._arrow.cache_clear()

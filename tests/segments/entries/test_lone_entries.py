@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segments.entries import LoneEntries, RecordColumns, decode_entry, encode_entry
+from segments.entries.arrow import record_batch
 from segments.position import Position
 
 SEGMENT, ENTRY, BASE = 4, 20, 1000
@@ -58,13 +59,16 @@ def test_arrow_has_the_same_columns() -> None:
     stored = payloads([b"a", b"", b"ccc", b"dd"])
     run = run_of(stored)
     one_by_one = pa.Table.from_batches(
-        [decode_entry(each, SEGMENT, ENTRY + n, BASE).arrow() for n, each in enumerate(stored)]
+        [record_batch(decode_entry(each, SEGMENT, ENTRY + n, BASE)) for n, each in enumerate(stored)]
     )
-    whole = run.arrow()
+    whole = record_batch(run)
     whole.validate(full=True)
     assert pa.Table.from_batches([whole]) == one_by_one
-    assert pa.Table.from_batches([run.arrow(1, 3)]) == one_by_one.slice(1, 2)
-    assert run.arrow(2, columns=("value", "seq_no")).to_pydict() == {"value": [b"ccc", b"dd"], "seq_no": [1002, 1003]}
+    assert pa.Table.from_batches([record_batch(run, 1, 3)]) == one_by_one.slice(1, 2)
+    assert record_batch(run, 2, columns=("value", "seq_no")).to_pydict() == {
+        "value": [b"ccc", b"dd"],
+        "seq_no": [1002, 1003],
+    }
 
 
 def test_there_is_none_of_fewer_than_two() -> None:

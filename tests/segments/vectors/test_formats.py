@@ -10,7 +10,7 @@ from segments.chain import decode_chain
 from segments.config import StreamConfig
 from segments.entries import EntryKind, RecordColumns, decode_entry
 from segments.entries.footer import SegmentFooter
-from segments.position import Position
+from segments.position_format import from_dlsn
 from segments.producers import ProducerTable
 from tests.segments.vectors.values import (
     BATCHES,
@@ -54,7 +54,7 @@ def test_a_record_a_position_and_settings_are_read() -> None:
     assert decode_chain(STORED["chain-with-pages"]) == WITH_PAGES
     assert decode_chain(STORED["chain-with-password"]) == WITH_PASSWORD
     assert tuple(WITH_PAGES.pages[0].with_value(STORED["page"]).segments()) == (PAGED.segment(1),)
-    assert Position.from_dlsn(STORED["position"]) == CHAIN.start
+    assert from_dlsn(STORED["position"]) == CHAIN.start
     config = StreamConfig.decode(STORED["config"])
     assert StreamConfig.decode(STORED["config-with-idle-producers"]) == config
     assert config.compression == "lz4" and config.retention.max_age_s == 60

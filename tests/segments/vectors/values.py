@@ -14,6 +14,7 @@ from segments.config import ProducerPolicy, StreamConfig, StreamRetention
 from segments.entries import Compression, EntryBatch, EntryKind, RecordColumns, encode_entry, encode_payload
 from segments.entries.footer import FooterBuilder, SegmentFooter
 from segments.position import Position
+from segments.position_format import to_dlsn
 from segments.producers import ProducerTable
 from segments.record import Record
 
@@ -105,7 +106,7 @@ def vectors() -> dict[str, str]:
     }
     plain = encode_entry(RecordColumns.of_values([b"a", b"bc"]), first_seq_no=0, append_ms=1)
     raw = {
-        "position": CHAIN.start.to_dlsn(),
+        "position": to_dlsn(CHAIN.start),
         "chain": encode_chain(CHAIN),
         "chain-with-pages": encode_chain(WITH_PAGES),
         "chain-with-password": encode_chain(WITH_PASSWORD),

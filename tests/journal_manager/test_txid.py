@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from journal_manager.edits import FIRST_TXID, NOTHING, is_txid
-from journal_manager.edits.txid import MAX_TXID
+from journal_manager.txid import MAX_TXID
 
 
 def test_ids_begin_at_one_and_nothing_is_none_of_them() -> None:
