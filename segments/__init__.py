@@ -85,6 +85,7 @@ if TYPE_CHECKING:
         StreamSealedError,
         StreamUnavailableError,
         TailMovedError,
+        TooManyCursorsError,
         TxidOrderError,
         UnsupportedStreamFormatError,
     )
@@ -183,6 +184,7 @@ __all__ = [
     "StreamSegmentState",
     "StreamUnavailableError",
     "TailMovedError",
+    "TooManyCursorsError",
     "TxidOrderError",
     "UnsupportedStreamFormatError",
     "Writer",
@@ -280,6 +282,7 @@ _HOME = {
     "StreamSegmentState": "segments.chain",
     "StreamUnavailableError": "segments.errors",
     "TailMovedError": "segments.errors",
+    "TooManyCursorsError": "segments.errors",
     "TxidOrderError": "segments.errors",
     "UnsupportedStreamFormatError": "segments.errors",
     "Writer": "segments.write",

@@ -18,7 +18,7 @@ Callers branch on the class; retry loops read ``retryable`` and ``outcome``; nob
         * :exc:`EntryCorruptError`, :exc:`ChainCorruptError`
     * :exc:`UnsupportedStreamFormatError` -- written by a newer program
     * :exc:`CursorNotFoundError`, :exc:`CursorExistsError`, :exc:`CursorConflictError`
-    * :exc:`CursorVersionError`, :exc:`CursorFullError`
+    * :exc:`CursorVersionError`, :exc:`CursorFullError`, :exc:`TooManyCursorsError`
     * :exc:`HoldNotFoundError`, :exc:`HoldExistsError`
     * :exc:`StreamOwnedError` -- a writer has the stream open
     * :exc:`BatchRefusedError` -- a batch cannot be published
@@ -242,6 +242,11 @@ class CursorVersionError(StreamError):
 class CursorFullError(StreamError):
     """The cursor would remember more than it may: too many separate ranges of acknowledged records, or too large
     properties. Nothing was forgotten; acknowledge the records in between first."""
+
+
+class TooManyCursorsError(StreamError):
+    """The stream has as many cursors as it may have, or the name for which one was to be made has. None was made:
+    delete some first."""
 
 
 class HoldNotFoundError(StreamError):

@@ -240,6 +240,8 @@ def _path(request: PageRequest) -> str:
         path = request.path.encode("latin-1").decode()
     except UnicodeError:
         raise RefusedRequestError("the path is no UTF-8", 400) from None
+    if not path.startswith("/"):
+        raise RefusedRequestError("the path does not begin with a slash", 400)
     return path.rstrip("/") or "/"
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
 
 from bookkeeper.access import Resource
-from bookkeeper.access.ownership import NO_OWNER, owner_in
 from bookkeeper.bookie.health.health import PageReply
 from bookkeeper.client.operators import Operator
 from bookkeeper.client.read.read_handle import ReadHandle
@@ -107,13 +106,20 @@ class LedgerCalls:
                 f"parameter for start_entry_id: {first} and end_entry_id: {last} conflict with page={page}"
             )
         found = await self._operator.metadata(ledger_id)
-        owner = owner_in(found.custom) or NO_OWNER
-        self._require_read(request.caller, owner)
+        still = partial(self._require_owners_read, request.caller, ledger_id, found)
+        await still()
         reader = await self._operator.open_ledger(ledger_id)
-        still = partial(self._require_read, request.caller, owner)
         return JsonStream(self._entries(reader, first, last, page, still))
 
-    async def _entries(self, reader: ReadHandle, first: int, last: int, page: int, still: Callable[[], None]) -> Items:
+    async def _require_owners_read(self, caller: str, ledger_id: LedgerId, found: LedgerMetadata) -> None:
+        """Check that a caller may read what belongs to whose the ledger is now: it may have been handed over. Raises:
+        RefusedRequestError, BookKeeperError."""
+        owners = self._operator.client.metadata_store.ledger_owners
+        self._require_read(caller, await owners.owner_of(ledger_id, found.custom))
+
+    async def _entries(
+        self, reader: ReadHandle, first: int, last: int, page: int, still: Callable[[], Awaitable[None]]
+    ) -> Items:
         async with reader:
             if page > 0:
                 yield "Entries for page: ", str(page)
@@ -122,7 +128,7 @@ class LedgerCalls:
             if first <= end:
                 async for entry in reader.read(first, end):
                     if entry.entry_id % ENTRIES_EACH == 0:
-                        still()
+                        await still()
                     yield str(entry.entry_id), entry_text(entry.payload)
 
     async def delete(self, request: ApiRequest) -> PageReply:

@@ -7,8 +7,8 @@ nothing unless it is still the same. So it has seen a cursor whose owner was tol
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from bookkeeper.chains import ChainNode
 from bookkeeper.errors import KeyExistsError, MetadataConflictError, NoSuchKeyError
@@ -16,11 +16,17 @@ from bookkeeper.meta.store import Check, Version, get_or_none, settled_create, s
 from segments.cursors.cursor_format import decode_cursor, encode_cursor
 from segments.cursors.cursor_state import CursorState
 from segments.error_translation import worded
-from segments.errors import CursorNotFoundError, StreamCorruptError
+from segments.errors import CursorNotFoundError, StreamCorruptError, TooManyCursorsError
 from segments.names import check_short_name, escape_name, stream_path, unescape_name
 
 if TYPE_CHECKING:
     from bookkeeper.meta import Metadata
+
+CURSORS_MAX: Final = 1_000
+"""The most cursors of one stream: each pass of retention reads all of them."""
+
+CURSORS_OF_ONE_MAX: Final = 100
+"""The most of them that belong to one name, so that one reader leaves room for the others."""
 
 MayMove: TypeAlias = Callable[[str | None], None]
 """Raises if a cursor may not be moved or deleted by who asks for that. It gets whose the cursor is, ``CursorState.by``;
@@ -59,13 +65,56 @@ class CursorNode(ChainNode[CursorState]):
         return found.value, found.version, found.created_txn
 
     async def create(self, state: CursorState) -> bool:
-        """Make the node. False: there is one already. The state's nonce is its maker's."""
+        """Make the node. False: there is one already. The state's nonce is its maker's.
+
+        Raises:
+            TooManyCursorsError: the stream has as many as it may have, or whose it would be has. Nothing is left of it.
+        """
+        if await self.store.exists(self.path) is not None:
+            return False
+        await self._check_room(state.by, more=1)
         try:
             await settled_create(self.store, self.path, encode_cursor(state), parents=True)
         except KeyExistsError:
             return False
+        try:
+            await self._check_room(state.by, more=0)  # of several that are made at a time none may be beyond it
+        except TooManyCursorsError:
+            await self.take_back(state)
+            raise
         await self._announce()
         return True
+
+    async def _check_room(self, by: str, *, more: int) -> None:
+        """Check that the stream may have ``more`` cursors than it has. Raises: TooManyCursorsError."""
+        await self.store.sync(self._parent)
+        try:
+            names = await self.store.children(self._parent)
+        except NoSuchKeyError:
+            return
+        if len(names) + more > CURSORS_MAX:
+            raise TooManyCursorsError(
+                f"stream {self.stream} has {len(names)} cursors, and takes none beyond {CURSORS_MAX}: delete some "
+                f"(bk stream cursor list {self.stream} shows them); {self.name} was not made",
+                stream=self.stream,
+            )
+        if by and len(names) + more > CURSORS_OF_ONE_MAX and await self._owned(by, names) + more > CURSORS_OF_ONE_MAX:
+            raise TooManyCursorsError(
+                f"{by} has {CURSORS_OF_ONE_MAX} cursors of stream {self.stream}, the most of one name: delete some of "
+                f"them; {self.name} was not made",
+                stream=self.stream,
+            )
+
+    async def _owned(self, by: str, names: Sequence[str]) -> int:
+        """How many of these nodes belong to a name."""
+        count = 0
+        for name in names:
+            try:
+                found = await self.store.get(f"{self._parent}/{name}")
+            except NoSuchKeyError:
+                continue
+            count += _whose(found.value) == by
+        return count
 
     async def write(self, value: CursorState, expected: Version, *, created_txn: int = 0) -> Version:
         """Replace version ``expected``. What an owner could not announce of a chosen place the next one does.

@@ -58,6 +58,7 @@ STATUSES: Final[dict[type[StreamError], str]] = {
     errors.CursorConflictError: "FAILED_PRECONDITION",
     errors.CursorVersionError: "OUT_OF_RANGE",
     errors.CursorFullError: "RESOURCE_EXHAUSTED",
+    errors.TooManyCursorsError: "RESOURCE_EXHAUSTED",
     errors.HoldNotFoundError: "NOT_FOUND",
     errors.HoldExistsError: "ALREADY_EXISTS",
     errors.StreamHeldError: "FAILED_PRECONDITION",

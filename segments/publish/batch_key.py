@@ -8,8 +8,15 @@ until somebody says which number its batch 0 has, because "already there" would 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from segments.errors import AppendOutcomeUnknownError, BatchRefusedError
+
+NAME_BYTES_MAX: Final = 512
+"""Bytes of the name of an application, of the id of its query and of the one of a run, each: the stream keeps them."""
+
+NUMBER_MAX: Final = 2**62
+"""The greatest number of a batch, and of the one with which a query begins: their sum has 63 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,28 @@ class KnownBatch:
     record: AppRecord
     same_rows: bool = False
     """By an earlier call of this very attempt, which got no answer."""
+
+
+def require_key(key: BatchKey, stream: str) -> None:
+    """Check that a key can be kept: whoever sends it may have made it up.
+
+    Raises:
+        BatchRefusedError: a name is empty or too long, or a number is out of range.
+    """
+    for what, name in (("application", key.app), ("query", key.query), ("run", key.run)):
+        if len(name.encode("utf-8", "replace")) > NAME_BYTES_MAX or (what == "application" and not name):
+            raise BatchRefusedError(
+                f"the {what} of a batch for stream {stream} has a name of at most {NAME_BYTES_MAX} bytes, and this one "
+                f"has {len(name.encode('utf-8', 'replace'))}: nothing was published",
+                stream=stream,
+            )
+    for number in (key.batch, key.start or 0):
+        if not 0 <= number < NUMBER_MAX:
+            raise BatchRefusedError(
+                f"the batches of an application of stream {stream} are counted from 0, and below 2 to the power of 62; "
+                f"{number} is no such number: nothing was published",
+                stream=stream,
+            )
 
 
 def judge_batch(key: BatchKey, known: AppRecord | None, stream: str, attempt: str) -> NewBatch | KnownBatch:

@@ -24,22 +24,26 @@ from bookkeeper.errors import (
     KeyExistsError,
     MetadataConflictError,
     NoSuchKeyError,
-    NoSuchLedgerError,
 )
 from bookkeeper.meta.store import OUTCOME_UNKNOWN, Operation, Version, settled_create
-from segments.chain import SegmentContents, StreamHead, ledger_tags, stream_tags
+from segments.chain import SegmentContents, StreamHead, ledger_tags
 from segments.config import StreamConfig
 from segments.entries import EntryKind, RecordColumns, StoredEntry, decode_entry, encode_payload
 from segments.error_translation import worded
-from segments.errors import (
-    BatchRefusedError,
-    StreamCorruptError,
-    StreamError,
-)
+from segments.errors import BatchRefusedError, StreamError
 from segments.publish.app_record import AppRecords
-from segments.publish.batch_key import AppRecord, BatchKey, KnownBatch, NewBatch, judge_batch, outcome_unknown
+from segments.publish.batch_key import (
+    AppRecord,
+    BatchKey,
+    KnownBatch,
+    NewBatch,
+    judge_batch,
+    outcome_unknown,
+    require_key,
+)
 from segments.publish.claiming import claim_stream
 from segments.publish.ledger_ahead import LedgerAhead
+from segments.publish.staged_check import check_staged
 from segments.publish.staged_writer import StagedLedger, StagedRows, StagedWriter
 from segments.retention.stagings import Stagings
 from segments.write.segment.segment_change import ended
@@ -159,8 +163,11 @@ class StreamPublisher:
             attempt = staged[0].staging if staged else self._new_staging()
             known = None
             if key is not None:
+                require_key(key, self._name)
                 with worded(f"publishing to stream {self._name}", self._name):
                     known = await self._judged(key, attempt)
+                    if known.record is None:
+                        await self._apps.check_room()
                 if isinstance(known.verdict, KnownBatch):
                     return await self._already(key, known.verdict, staged)
             self.last_was_small = any(each.ledger is None and each.records for each in staged)
@@ -234,20 +241,33 @@ class StreamPublisher:
 
     async def _ledgers(self, staged: Sequence[StagedRows], app: str) -> list[tuple[StagedLedger, str]]:
         """The ledgers to publish, in order, each with its staging, each looked at: closed, and as long as it must be.
-        Rows that came along in messages share one ledger for each run of them."""
+        Rows that came along in messages share one ledger for each run of them, and nothing is made of them before all
+        others were looked at."""
+        written = [(each.ledger, each.staging) for each in staged if each.ledger is not None]
+        await self._look_at(written)
         found: list[tuple[StagedLedger, str]] = []
         small: list[StagedRows] = []
         staging = staged[0].staging if staged else ""
         for each in staged:
             if each.ledger is None:
-                small += [each] if each.records else []
+                small += [each] if each.entries else []
                 continue
             found += await self._gathered(small, staging, app)
             small = []
-            await self._look_at(each.ledger, each.staging)
             found.append((each.ledger, each.staging))
         found += await self._gathered(small, staging, app)
+        said, there = sum(each.records for each in staged), sum(each.contents.records for each, _ in found)
+        if said != there:
+            await self._clean(None, {staging for _, staging in found})
+            raise BatchRefusedError(
+                f"the tasks of a batch for stream {self._name} have said that they wrote {said} records, and they "
+                f"wrote {there}: the batch is not published",
+                stream=self._name,
+            )
         return found
+
+    async def _look_at(self, written: Sequence[tuple[StagedLedger, str]]) -> None:
+        await check_staged(self._client, (self._name, self._stream_id), written)
 
     async def _gathered(self, small: Sequence[StagedRows], staging: str, app: str) -> list[tuple[StagedLedger, str]]:
         if not small:
@@ -270,28 +290,6 @@ class StreamPublisher:
             raise
         assert done is not None
         return done, writer.staging
-
-    async def _look_at(self, ledger: StagedLedger, staging: str) -> None:
-        with worded(f"publishing to stream {self._name}", self._name):
-            try:
-                metadata = await self._client.metadata(ledger.ledger_id)
-            except NoSuchLedgerError as error:
-                raise BatchRefusedError(
-                    f"ledger {ledger.ledger_id} of the batch does not exist any more: the batch was given up, because "
-                    "nobody had renewed it; write it again",
-                    stream=self._name,
-                ) from error
-        tags = {**stream_tags(self._stream_id), "staging": staging.encode()}
-        if any(metadata.custom.get(name) != value for name, value in tags.items()):
-            raise BatchRefusedError(
-                f"ledger {ledger.ledger_id} was not written for this batch of stream {self._name}", stream=self._name
-            )
-        if not metadata.is_closed or metadata.last_entry != ledger.contents.last_entry:
-            raise StreamCorruptError(
-                f"ledger {ledger.ledger_id} of a batch for stream {self._name} does not end at entry "
-                f"{ledger.contents.last_entry}, as its task has said: the batch is not published",
-                stream=self._name,
-            )
 
     async def _published(
         self,

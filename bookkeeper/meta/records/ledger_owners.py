@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from bookkeeper.access import Resource
-from bookkeeper.access.ownership import checked_owner
+from bookkeeper.access.ownership import NO_OWNER, checked_owner, owner_in
 from bookkeeper.errors import (
     ConfigError,
     KeyExistsError,
@@ -75,6 +75,12 @@ class LedgerOwners:
         """The ledgers that were handed over, after a sync, with their owners. Raises: MetadataFormatError."""
         found = await get_or_none(self._store, self.path, fresh=True)
         return _decode(found.value, self.path) if found is not None else {}
+
+    async def owner_of(self, ledger_id: LedgerId, custom: Mapping[str, bytes]) -> Resource:
+        """Whose a ledger with this custom metadata is now, as bookies find it: handed over, named, or claimed;
+        NO_OWNER: nobody's. Raises: MetadataFormatError."""
+        owner = (await self.handed_over()).get(ledger_id) or owner_in(custom)
+        return owner or await self.claimed_by(ledger_id) or NO_OWNER
 
     async def hand_over(self, ledgers: Iterable[LedgerId], owner: Resource, gone: Iterable[LedgerId] = ()) -> None:
         """Give ledgers another owner. ``gone``: ledgers that exist no more, to be left out of the record.

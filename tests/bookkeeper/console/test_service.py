@@ -125,6 +125,8 @@ def test_what_is_wrong_with_a_request_is_said_by_its_status_and_echoes_nothing(t
             assert reply.status == 404 and "9" * 20 not in reply.body, path
         assert "it needs numpy" in (await served.ask("/panels/broken")).body
         assert (await served.ask("/%ff")).status == 400
+        for path in ("ledgers", "*", "http://127.0.0.1/ledgers"):
+            assert (await served.ask(path)).status == 400, "no path of a page, and no unexpected end"
         assert (await served.ask("/?" + "&".join(f"a{n}=1" for n in range(40)))).status == 400
         assert (await served.ask("/ledgers?rows=-3")).status == 200
         assert (await served.ask("/ledgers?rows=99999")).status == 200

@@ -120,3 +120,31 @@ def test_entries_end_when_the_right_to_read_them_is_gone(tmp_path: Path) -> None
 
     story(tmp_path, work, auditor=False)
     assert asked == ["a"] * 3
+
+
+def test_whose_a_ledger_is_counts_as_on_bookies_also_in_the_middle(tmp_path: Path) -> None:
+    """X12: not what the ledger's own metadata have named once."""
+    asked: list[str] = []
+
+    async def work(served: Served) -> None:
+        owners = served.bk.metadata_store.ledger_owners
+        calls = LedgerCalls(Operator(served.bk), lambda name, on: asked.append(str(on)))
+
+        async def read(ledger_id: LedgerId) -> list[bytes]:
+            request = ApiRequest("GET", "/api/v1/ledger/read", {"ledger_id": str(ledger_id)}, caller="a")
+            stream = await calls.read(request)
+            assert isinstance(stream, JsonStream)
+            await owners.hand_over([ledger_id], Resource.parse("ledgers:newest"))
+            return [chunk async for chunk in stream.chunks()]
+
+        for name in ("ledgers:named", None):
+            async with await served.bk.create_ledger(ensemble=1, write_quorum=1, ack_quorum=1, owner=name) as ledger:
+                await ledger.append_many([b"entry"])
+            if name is None:
+                await owners.claim(LedgerId(ledger.id), Resource.parse("ledgers:claimed"))
+            else:
+                await owners.hand_over([LedgerId(ledger.id)], Resource.parse("ledgers:other"))
+            await read(LedgerId(ledger.id))
+
+    story(tmp_path, work, auditor=False)
+    assert asked == ["ledgers:other", "ledgers:newest", "ledgers:claimed", "ledgers:newest"]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from bookkeeper.chains import OwnedNode
 from bookkeeper.errors import MetadataConflictError, NoSuchKeyError
 from segments.cursors.acked_ranges import Mark
-from segments.cursors.cursor_node import CursorNode, cursor_names, read_cursors
+from segments.cursors.cursor_format import encode_cursor
+from segments.cursors.cursor_node import CURSORS_MAX, CURSORS_OF_ONE_MAX, CursorNode, cursor_names, read_cursors
 from segments.cursors.cursor_state import CursorState
-from segments.errors import CursorNotFoundError, StreamCorruptError
+from segments.errors import CursorNotFoundError, StreamCorruptError, TooManyCursorsError
 from segments.position import EARLIEST, Position
 from tests.segments.read.built_stream import BuiltStream, simulated
 
@@ -59,5 +62,55 @@ def test_the_owner_of_a_deleted_cursor_moves_none_of_its_name() -> None:
             await owner.step(lambda state: state.reset(Mark(9, Position(1, 9, 0)), 3))
         state, _ = await new.read()
         assert (state.owner, state.mark.seq_no) == ("new", 3)
+
+    simulated(story)
+
+
+async def fill(stream: BuiltStream, count: int, by: str = "") -> None:
+    """Cursors that were made before, as many as may be."""
+    state = encode_cursor(CursorState.create(Mark(0, EARLIEST), 1, by=by))
+    for at in range(count):
+        await stream.node.store.create(named(stream, f"{by}-{at}").path, state, parents=True)
+
+
+def named(stream: BuiltStream, name: str) -> CursorNode:
+    return CursorNode(stream.client.metadata_store, "built", "built", name)
+
+
+def test_a_stream_takes_no_cursor_beyond_its_limit_and_a_refused_one_leaves_nothing() -> None:
+    async def story(stream: BuiltStream) -> None:
+        await fill(stream, CURSORS_MAX - 1)
+        made = CursorState.create(Mark(0, EARLIEST), 1, nonce="n")
+        answers = await asyncio.gather(
+            *(named(stream, f"racing-{at}").create(made) for at in range(5)), return_exceptions=True
+        )
+        count = len(await cursor_names(stream.client.metadata_store, "built", "built"))
+        assert count <= CURSORS_MAX and answers.count(True) == count - (CURSORS_MAX - 1)
+        refusals = [each for each in answers if each is not True]
+        assert refusals and all(isinstance(each, TooManyCursorsError) for each in refusals)
+        await fill_up(stream, CURSORS_MAX - count)
+        with pytest.raises(TooManyCursorsError, match="bk stream cursor list built"):
+            await named(stream, "more").create(made)
+        assert not await named(stream, "-0").create(made), "one that is there already is no new one"
+        assert await named(stream, "-0").delete() and await named(stream, "more").create(made)
+
+    simulated(story)
+
+
+async def fill_up(stream: BuiltStream, count: int) -> None:
+    for at in range(count):
+        assert await named(stream, f"last-{at}").create(CursorState.create(Mark(0, EARLIEST), 1))
+
+
+def test_one_name_leaves_cursors_to_the_others() -> None:
+    async def story(stream: BuiltStream) -> None:
+        await fill(stream, CURSORS_OF_ONE_MAX, by="a")
+        for by, may in (("a", False), ("b", True), ("", True)):
+            made = CursorState.create(Mark(0, EARLIEST), 1, nonce="n", by=by)
+            if may:
+                assert await named(stream, f"of-{by}").create(made)
+            else:
+                with pytest.raises(TooManyCursorsError, match=r"^a has 100 cursors of stream built"):
+                    await named(stream, f"of-{by}").create(made)
 
     simulated(story)

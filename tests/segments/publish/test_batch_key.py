@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from segments import BatchRefusedError
-from segments.publish.batch_key import AppRecord, BatchKey, KnownBatch, NewBatch, judge_batch
+from segments.publish.batch_key import AppRecord, BatchKey, KnownBatch, NewBatch, judge_batch, require_key
 
 KNOWN = AppRecord("app", "q1", base=10, last=14, run="r1", first_seq_no=100, records=5, published_ms=0, attempt="s1")
 
@@ -53,3 +53,29 @@ def test_an_attempt_that_got_no_answer_knows_its_own_batch_again_and_no_other_on
     assert judged(BatchKey("app", "", 14, run="r1"), known, "s1") == KnownBatch(14, known, same_rows=True)
     assert judged(BatchKey("app", "", 15, run="r1"), known, "s1") == NewBatch(15, 0)
     assert judged(BatchKey("app", "", 13, run="r1"), known, "s1") == KnownBatch(13, known)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        BatchKey("a" * 513, "q", 0),
+        BatchKey("a", "q" * 513, 0),
+        BatchKey("a", "q", 0, run="ü" * 257),
+        BatchKey("", "q", 0),
+        BatchKey("a", "q", -1),
+        BatchKey("a", "q", 1 << 62),
+        BatchKey("a", "q", 0, start=-1),
+        BatchKey("a", "q", 0, start=1 << 62),
+    ],
+)
+def test_a_key_that_cannot_be_kept_is_refused(key: BatchKey) -> None:
+    """Names become parts of paths in the metadata store, and a number in an answer has 63 bits."""
+    with pytest.raises(BatchRefusedError, match="nothing was published"):
+        require_key(key, "totals")
+
+
+def test_the_longest_names_and_the_greatest_numbers_are_taken() -> None:
+    most = (1 << 62) - 1
+    key = BatchKey("a" * 512, "q" * 512, most, start=most, run="r" * 512)
+    require_key(key, "totals")
+    assert judged(key, None).number < 1 << 63

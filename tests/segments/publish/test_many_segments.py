@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -51,7 +52,7 @@ async def test_a_hundred_thousand_published_segments_leave_a_stream_quick(progra
             publisher = await stream.publisher()
             seq_nos = {}
 
-            async def seen_before(self: StreamPublisher, ledger: StagedLedger, staging: str) -> None:
+            async def seen_before(self: StreamPublisher, written: Sequence[tuple[StagedLedger, str]]) -> None:
                 """It is as it should be."""
 
             for batch in range(BATCHES):

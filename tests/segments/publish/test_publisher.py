@@ -109,15 +109,26 @@ async def test_a_message_that_says_more_than_its_ledger_is_refused(programs: Pro
         await writer.begin()
         assert writer._ledger is not None
         empty = SegmentContents(bytes=0, last_entry=-1)
-        longer = replace(good.ledger.contents, last_entry=good.ledger.contents.last_entry + 1)
+        contents = good.ledger.contents
+        longer = replace(contents, last_entry=contents.last_entry + 1)
         for ledger, said in (
             (other.ledger, "was not written for this batch"),
             (StagedLedger(writer._ledger.id, empty), "does not end at entry -1"),
             (replace(good.ledger, contents=longer), "does not end at entry"),
+            (replace(good.ledger, contents=replace(contents, records=1 << 62)), "it has 2 records, and not 4611"),
+            (replace(good.ledger, contents=replace(contents, bytes=1 << 62)), "bytes, and not 4611"),
+            (replace(good.ledger, contents=replace(contents, footer_entry=0)), "its last entry is no footer"),
+            (replace(good.ledger, contents=replace(contents, last=(7, 0))), "its last record is not in it"),
+            (replace(good.ledger, contents=replace(contents, last=None)), "its last record is not in it"),
         ):
             with pytest.raises((BatchRefusedError, StreamCorruptError), match=said):
                 await publisher.publish(BatchKey("a", QUERY, 0), [replace(good, ledger=ledger)])
         await writer.abandon()
+        [small] = await staged(stream, "small", [b"x"], inline=1 << 16)
+        for rows in ([replace(good, records=3)], [replace(small, records=1 << 62)], [replace(small, records=0)]):
+            with pytest.raises(BatchRefusedError, match="have said that they wrote"):
+                await publisher.publish(BatchKey("a", QUERY, 0), rows)
+        [good] = await staged(stream, "again", [b"a", b"b"])
         await publisher.publish(BatchKey("a", QUERY, 0), [good])
         assert await values_of(stream) == [b"a", b"b"]
 
@@ -206,8 +217,8 @@ async def test_a_batch_that_is_given_up_between_its_look_and_its_write_is_not_pu
         rows = await staged(stream, "late", [b"a"], app="a")
         look = publisher._look_at
 
-        async def looked(ledger: Any, staging: str) -> None:
-            await look(ledger, staging)
+        async def looked(written: Any) -> None:
+            await look(written)
             await publisher._stagings.clean(publisher._named, 0, app="a")
 
         publisher._look_at = looked  # type: ignore[method-assign]
