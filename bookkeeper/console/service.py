@@ -189,18 +189,20 @@ class ConsoleServer:
         action = path.removeprefix("/actions/")
         if not path.startswith("/actions/") or action not in ACTIONS:
             return PageReply(404, "There is no such action")
-        caller = self._on_loop(self._admission.admit(request, action, f"{request.method} {path}"))
+        on = f"{request.method} {path}"
+        caller = self._on_loop(self._admission.admit(request, action, on))
         if isinstance(caller, PageReply):
             return caller._replace(asks_for_token=False)
         try:
             asked = ActionRequest.parse(action, request.read_body(), caller.name)
         except BodyError as error:
             return error.reply
-        return self._on_loop(self._carry_out(asked, request.host))
+        return self._on_loop(self._carry_out(asked, request, on))
 
     # -- on the loop ------------------------------------------------------------------------------------------
 
-    async def _carry_out(self, asked: ActionRequest, host: str) -> PageReply:
+    async def _carry_out(self, asked: ActionRequest, request: PageRequest, on: str) -> PageReply:
+        self._admission.require_still(request, asked.action, on)  # receiving the body may have taken long
         try:
             async with asyncio.timeout(ACTION_S):
                 reply = PageReply(200, await self._actions.carry_out(asked))
@@ -213,7 +215,9 @@ class ConsoleServer:
         what = AuditAction.DELETE if asked.action == "purge" else AuditAction.ADMINISTER
         done = reply.code == 200
         on = f"{asked.action}{' off' if asked.off else ''} {asked.target}"
-        self._admission.audit.note(what, asked.caller, host, on, allowed=done, reason="" if done else str(reply.body))
+        self._admission.audit.note(
+            what, asked.caller, request.host, on, allowed=done, reason="" if done else str(reply.body)
+        )
         for each in (self._bookies, self._ledgers):
             each.want()
         return reply

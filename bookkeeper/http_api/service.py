@@ -190,6 +190,7 @@ class HttpApi:
 
     async def _reply(self, request: ApiRequest, found: Match, still: Callable[[], None]) -> PageReply | _Pull:
         try:
+            still()  # receiving its body may have taken long
             async with asyncio.timeout(CALL_S):
                 reply = await self._calls[request.method, found.route.path](request)
                 return await _Pull.begun(reply, still) if isinstance(reply, JsonStream) else reply

@@ -56,6 +56,9 @@ Behaviour = Callable[[Any, GrpcCall], Any]
 """A coroutine function, or a function that returns an async iterator, by the call's shape."""
 
 
+LATE_S: Final = 1.0
+"""Seconds after which it is asked again who sends a request that had not come whole."""
+
 DELAYED_MAX: Final = 500
 """Refused calls that wait for their answer; one more is answered at once."""
 
@@ -237,7 +240,9 @@ class CallGuard:
                 self._delayed -= 1
 
     async def _request(self, parser: RequestParser, context: Any, call: GrpcCall) -> Any:
-        """The message of a call with one request. Raises: StreamConfigError, StreamNotReadyError."""
+        """The message of a call with one request. Raises: StreamConfigError, StreamNotReadyError. StreamAccessError:
+        the caller may not ask for it, or his credential is gone since the call began."""
+        began = self._clock.monotonic()
         try:
             async with asyncio.timeout(self._limits.message_s):
                 request = await _next(parser, context, call, reserve=self._limits.message_bytes_max)
@@ -247,6 +252,8 @@ class CallGuard:
             ) from error
         if request is None:
             raise StreamConfigError("the call ended before its request came")
+        if self._clock.monotonic() > began + LATE_S and (ended := call.look()) is not None:
+            raise ended
         return request
 
     def _refuse(self, context: Any, method: Method, error: Exception) -> str:

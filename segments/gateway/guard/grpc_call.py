@@ -102,6 +102,8 @@ class GrpcCall:
             if self.ended is not None or slower.after_s is None:
                 raise self.ended or slower
             await asyncio.sleep(min(max(slower.after_s, LEAST_S), WAIT_S))
+            if (ended := self.look()) is not None:
+                raise ended
 
     def look(self) -> CallEndedError | None:
         """Look anew whether the call may go on; else why not."""

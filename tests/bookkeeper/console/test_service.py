@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import json
 from pathlib import Path
 
 import pytest
 
 from bookkeeper.access import CLUSTER, Grant, Mode, Policy, PolicyChange, Subject
 from bookkeeper.access.rights import EVERY_RIGHT
+from bookkeeper.bookie.health.health_pages import PageRequest
 from bookkeeper.console.panel_book import UnusablePanel
 from bookkeeper.console.panels import DetailLink, PanelContext, PanelFacts, PanelNote, PanelPage, PanelTable, Tone
+from bookkeeper.gateways.tokens import new_token, token_line
 from bookkeeper.ids import BookieId, LedgerId
 from tests.bookkeeper.console.served import Served, audit_lines, ledger, story
 
@@ -174,3 +178,21 @@ def test_an_enforced_policy_shows_nothing_to_nobody(tmp_path: Path) -> None:
         assert (await served.ask("/ledgers")).status == 403
 
     story(tmp_path, work, bookies=())
+
+
+@pytest.mark.rule("X15")
+def test_the_body_of_an_action_that_takes_its_time_outlives_no_token(tmp_path: Path) -> None:
+    async def work(served: Served) -> None:
+        console = served.console
+
+        def body() -> str:
+            (tmp_path / "tokens").write_text(token_line("other", new_token()))
+            console._admission._control.look()
+            return json.dumps({"target": "b1", "confirm": "b1"})
+
+        asked = PageRequest("POST", "/actions/read-only", "", served.token, "10.0.0.7", body)
+        reply = await asyncio.to_thread(console._answer, asked)
+        assert reply.code == 403 and "may go on no longer" in str(reply.body)
+
+    story(tmp_path, work, tokens=True, actions=("read-only",))
+    assert [line["on"] for line in audit_lines(tmp_path) if line["what"] == "deny"] == ["POST /actions/read-only"]

@@ -246,3 +246,26 @@ def test_no_reply_holds_a_password_or_a_token(tmp_path: Path) -> None:
         assert "secret" not in text and "c2VjcmV0" not in text and str(served.token_file) not in text
 
     story(tmp_path, work)
+
+
+@pytest.mark.rule("X15", "X16")
+def test_a_body_that_takes_its_time_outlives_no_token(tmp_path: Path) -> None:
+    """Cause: who sends a request was asked when its head was there, and its body may come byte by byte for hours."""
+
+    async def work(served: Served) -> None:
+        api = served.api._api
+
+        def body() -> str:
+            served.token_file.write_text(token_line("other", new_token()))
+            api._admission._control.look()
+            return '{"readOnly": true}'
+
+        path = "/api/v1/bookie/state/readonly"
+        asked = PageRequest("PUT", path, "", served.token, "10.0.0.7", body)
+        reply = await asyncio.to_thread(api._answer_in_thread, asked)
+        assert reply.code == 403 and "may go on no longer" in str(reply.body)
+        assert not served.server.condition().read_only
+
+    story(tmp_path, work, auditor=False)
+    (line,) = [line for line in audit_lines(tmp_path) if line["what"] == "deny"]
+    assert line["address"] == "10.0.0.7" and line["on"] == "PUT /api/v1/bookie/state/readonly"

@@ -83,3 +83,29 @@ def test_who_appends_too_fast_is_told_which_quota_and_when_to_come_back() -> Non
     told = get_error(message)
     assert isinstance(told, StreamOverloadedError) and told.after_s == 0.25
     assert GrpcCall(None).charge(10**9, 10**12) is None
+
+
+@pytest.mark.rule("X15")
+@pytest.mark.parametrize("loss", ["token", "right"])
+async def test_what_waits_for_its_callers_rates_ends_with_his_credential_and_his_right(loss: str) -> None:
+    """Cause: a call with one request was looked at when it began, and waited for its turn as long as a quota wanted."""
+    grant = Grant(Subject.parse("a"), frozenset({Right.APPEND}), Resource.parse("streams:s"))
+    policies, gone = [Policy(Mode.ENFORCE, (grant,))], False
+
+    def again() -> Caller | None:
+        if gone:
+            raise UnauthenticatedError("The token is not valid", why="token 12 was revoked")
+        return Caller("a")
+
+    def take(who: Principal, entries: int, size: int) -> QuotaRefusal | None:
+        nonlocal gone
+        if loss == "token":
+            gone = True
+        else:
+            policies.append(Policy(Mode.ENFORCE))
+        return QuotaRefusal("a", QuotaKind.ADDS_PER_S, 1, after_s=0.001)
+
+    call = GrpcCall(Caller("a"), again, permissions=CallerRights(lambda: policies[-1], take=take))
+    call.require("s", APPEND)
+    with pytest.raises(StreamAccessError):
+        await call.charge_in_time(1, 1)
