@@ -115,6 +115,7 @@ def test_names_with_markup_are_text(tmp_path: Path) -> None:
     story(tmp_path, work, panels=[NamesPanel()], unusable=[UnusablePanel("broken", "it needs numpy")])
 
 
+@pytest.mark.rule("X38")
 def test_what_is_wrong_with_a_request_is_said_by_its_status_and_echoes_nothing(tmp_path: Path) -> None:
     async def work(served: Served) -> None:
         for path in (
@@ -180,7 +181,7 @@ def test_an_enforced_policy_shows_nothing_to_nobody(tmp_path: Path) -> None:
     story(tmp_path, work, bookies=())
 
 
-@pytest.mark.rule("X15")
+@pytest.mark.rule("X15", "X67")
 def test_the_body_of_an_action_that_takes_its_time_outlives_no_token(tmp_path: Path) -> None:
     async def work(served: Served) -> None:
         console = served.console

@@ -122,6 +122,7 @@ def test_entries_end_when_the_right_to_read_them_is_gone(tmp_path: Path) -> None
     assert asked == ["a"] * 3
 
 
+@pytest.mark.rule("X12")
 def test_whose_a_ledger_is_counts_as_on_bookies_also_in_the_middle(tmp_path: Path) -> None:
     """X12: not what the ledger's own metadata have named once."""
     asked: list[str] = []

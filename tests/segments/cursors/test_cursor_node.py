@@ -77,6 +77,7 @@ def named(stream: BuiltStream, name: str) -> CursorNode:
     return CursorNode(stream.client.metadata_store, "built", "built", name)
 
 
+@pytest.mark.rule("X35")
 def test_a_stream_takes_no_cursor_beyond_its_limit_and_a_refused_one_leaves_nothing() -> None:
     async def story(stream: BuiltStream) -> None:
         await fill(stream, CURSORS_MAX - 1)

@@ -68,6 +68,7 @@ def test_an_attempt_that_got_no_answer_knows_its_own_batch_again_and_no_other_on
         BatchKey("a", "q", 0, start=1 << 62),
     ],
 )
+@pytest.mark.rule("X37")
 def test_a_key_that_cannot_be_kept_is_refused(key: BatchKey) -> None:
     """Names become parts of paths in the metadata store, and a number in an answer has 63 bits."""
     with pytest.raises(BatchRefusedError, match="nothing was published"):

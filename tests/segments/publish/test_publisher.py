@@ -97,7 +97,7 @@ async def test_a_batch_that_comes_again_with_other_rows_is_there_once(programs: 
     await programs.check()
 
 
-@pytest.mark.rule("S14")
+@pytest.mark.rule("S14", "X36")
 @story
 async def test_a_message_that_says_more_than_its_ledger_is_refused(programs: Programs) -> None:
     async with programs.stream() as stream:
