@@ -168,6 +168,8 @@ class BookiePool:
         """Ask for the addresses of those bookies that have none here, so that connecting to them needs no metadata
         store. An address that cannot be read is asked for again by whoever connects."""
         unknown = [bookie for bookie in bookies if bookie not in self._addresses]
+        if not unknown:
+            return
         found = await asyncio.gather(*map(self._address, unknown), return_exceptions=True)
         self.learn({bookie: told for bookie, told in zip(unknown, found, strict=True) if isinstance(told, Address)})
 

@@ -20,7 +20,6 @@ from bookkeeper.errors import (
     NoSuchKeyError,
 )
 from bookkeeper.meta.store import (
-    Check,
     Create,
     Delete,
     Operation,
@@ -39,9 +38,11 @@ from bookkeeper.meta.stores.write_batcher import WriteBatcher
 from bookkeeper.meta.stores.zookeeper_client import (
     OPEN,
     ConnectionLog,
+    Numbered,
     cause_of,
     is_unknown_identity,
     new_client,
+    new_transaction,
     rights,
     translate,
 )
@@ -53,11 +54,6 @@ _log = logging.getLogger(__name__)
 _log.addHandler(logging.NullHandler())
 
 _NOWHERE: Final = "/bookkeeper-py-who-am-i"
-
-
-@dataclass(frozen=True, slots=True)
-class _Numbered(Create):
-    """Creates a value whose name gets the parent's next number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +193,7 @@ class ZooKeeperStore:
         sequential: bool = False,
         parents: bool = False,
     ) -> tuple[str, Version]:
-        kind = _Numbered if sequential else Create
+        kind = Numbered if sequential else Create
         operation = kind(check_path(path), value, ephemeral)
         while True:
             try:
@@ -211,7 +207,7 @@ class ZooKeeperStore:
                 pass
 
     async def create_numbered(self, prefix: str, count: int) -> list[str]:
-        one = _Numbered(check_path(prefix), b"", ephemeral=True)
+        one = Numbered(check_path(prefix), b"", ephemeral=True)
         paths: list[str] = await self._put(_Group((one,) * count))
         return paths
 
@@ -248,28 +244,13 @@ class ZooKeeperStore:
         return [_version_of(operation, result) for operation, result in zip(operations, results, strict=True)]
 
     async def _send_group(self, operations: Sequence[Operation]) -> list[Any]:
-        request = self._transaction(operations)
+        request = new_transaction(self._client, operations)
         results: list[Any] = await self._session.write("multi", request.commit_async)
         failures = [result for result in results if isinstance(result, Exception)]
         if failures:
             cause = cause_of(failures)
             raise translate("multi", cause, self._session.who) from cause
         return results
-
-    def _transaction(self, operations: Sequence[Operation]) -> Any:
-        request = self._client.transaction()
-        for operation in operations:
-            match operation:
-                case Create(path, value, ephemeral):
-                    numbered = isinstance(operation, _Numbered)
-                    request.create(path, value, ephemeral=ephemeral, sequence=numbered)
-                case Set(path, value, expected):
-                    request.set_data(path, value, _expected(expected))
-                case Delete(path, expected):
-                    request.delete(path, _expected(expected))
-                case Check(path, expected):
-                    request.check(path, _expected(expected))
-        return request
 
     # -- single writes go together (write_batcher) ------------------------------------------------------------
 
@@ -288,7 +269,7 @@ class ZooKeeperStore:
             case _Group(operations):
                 return await self._send_group(operations)
             case Create(path, value, ephemeral):
-                numbered = isinstance(operation, _Numbered)
+                numbered = isinstance(operation, Numbered)
                 send = partial(client.create_async, path, value, ephemeral=ephemeral, sequence=numbered)
             case Set(path, value, expected):
                 send = partial(client.set_async, path, value, _expected(expected))
@@ -302,7 +283,7 @@ class ZooKeeperStore:
         parts = [_operations(each) for each in asked]
         together = [operation for operations in parts for operation in operations]
         what = f"{_name(asked[0][0])} and {len(asked) - 1} more"
-        answers = iter(await self._session.write(what, self._transaction(together).commit_async))
+        answers = iter(await self._session.write(what, new_transaction(self._client, together).commit_async))
         results = [[next(answers) for _ in operations] for operations in parts]
         if any(isinstance(answer, Exception) for each in results for answer in each):
             return None

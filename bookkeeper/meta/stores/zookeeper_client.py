@@ -11,11 +11,13 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from kazoo import exceptions as zk
 from kazoo.client import KazooClient
+from kazoo.protocol import serialization as parts
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id, Permissions
 
 from bookkeeper.errors import (
@@ -29,6 +31,7 @@ from bookkeeper.errors import (
     NotEmptyError,
     SessionExpiredError,
 )
+from bookkeeper.meta.store import Check, Create, Delete, Operation, Set
 from bookkeeper.meta.stores.credentials import Credentials, ZooKeeperTls
 from bookkeeper.meta.stores.zookeeper_threads import Handler, ReadAheadSocket
 from bookkeeper.rate_limited_log import RateLimit, counted
@@ -186,6 +189,36 @@ def new_client(hosts: str, credentials: Credentials, session_timeout_s: float, l
         logger=log,
         **options,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered(Create):
+    """Creates a value whose name gets the parent's next number."""
+
+
+_EPHEMERAL: Final = 1
+_SEQUENTIAL: Final = 2
+
+
+def new_transaction(client: Any, operations: Iterable[Operation]) -> Any:
+    """The client's request for these operations, whose paths were checked. Its own methods for the parts of a request
+    split and join each path twice, which is a tenth of what the creation of a ledger costs."""
+    request = client.transaction()
+    root, acl = client.chroot, client.default_acl or OPEN
+    for operation in operations:
+        path = root + operation.path if operation.path != "/" else root or "/"
+        match operation:
+            case Create(_, value, ephemeral):
+                flags = _EPHEMERAL * ephemeral | _SEQUENTIAL * isinstance(operation, Numbered)
+                part = parts.Create(path, value, acl, flags)
+            case Set(_, value, expected):
+                part = parts.SetData(path, value, -1 if expected is None else expected)
+            case Delete(_, expected):
+                part = parts.Delete(path, -1 if expected is None else expected)
+            case Check(_, expected):
+                part = parts.CheckVersion(path, -1 if expected is None else expected)
+        request.operations.append(part)
+    return request
 
 
 def access_list(credentials: Credentials) -> list[ACL] | None:

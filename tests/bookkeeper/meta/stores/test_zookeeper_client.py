@@ -22,15 +22,18 @@ from bookkeeper.errors import (
     NoSuchKeyError,
     SessionExpiredError,
 )
+from bookkeeper.meta.store import Check, Create, Delete, Operation, Set, Version
 from bookkeeper.meta.stores.credentials import Credentials, ZooKeeperTls
 from bookkeeper.meta.stores.zookeeper_client import (
     KEPT_MAX,
     REPEAT_S,
     ConnectionLog,
+    Numbered,
     RepeatedLogFilter,
     TlsHandler,
     access_list,
     new_client,
+    new_transaction,
     translate,
 )
 from bookkeeper.secret import Secret
@@ -215,3 +218,28 @@ def test_where_nobody_logs_a_client_keeps_nothing(caplog: pytest.LogCaptureFixtu
     caplog.set_level(logging.INFO)
     log.show()
     assert caplog.messages == []
+
+
+@pytest.mark.parametrize("chroot", ["", "/some/where"])
+@pytest.mark.parametrize("identified", [False, True])
+def test_the_parts_of_a_transaction_are_those_that_the_library_makes(chroot: str, *, identified: bool) -> None:
+    who = US if identified else Credentials()
+    client = new_client(f"127.0.0.1:1{chroot}", who, 1.0)
+    operations: list[Operation] = [
+        Create("/a/b", b"x"), Create("/e", b"", ephemeral=True), Numbered("/n/ID-", b"", ephemeral=True),
+        Numbered("/n/HOB-"), Set("/a", b"y", Version(3)), Set("/a", b"", None), Delete("/a/b", Version(0)),
+        Delete("/a", None), Check("/", None), Check("/ä", Version(2)),
+    ]  # fmt: skip
+    made, theirs = new_transaction(client, operations), client.transaction()
+    theirs.create("/a/b", b"x")
+    theirs.create("/e", b"", ephemeral=True)
+    theirs.create("/n/ID-", b"", ephemeral=True, sequence=True)
+    theirs.create("/n/HOB-", b"", sequence=True)
+    theirs.set_data("/a", b"y", 3)
+    theirs.set_data("/a", b"")
+    theirs.delete("/a/b", 0)
+    theirs.delete("/a")
+    theirs.check("/", -1)
+    theirs.check("/ä", 2)
+    assert made.operations == theirs.operations
+    assert [part.serialize() for part in made.operations] == [part.serialize() for part in theirs.operations]
