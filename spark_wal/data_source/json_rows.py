@@ -64,7 +64,7 @@ def _text(column: Any, name: str) -> Any:
         return _quoted(column.cast(pa.string()))
     if types.is_timestamp(kind) and kind.tz in _UTC:
         return _times(column)
-    return _one_by_one(column, lambda value: _dumps(value, name))
+    return _one_by_one(column, lambda value: _dumps(value, kind, name))
 
 
 def _quoted(texts: Any) -> Any:
@@ -123,20 +123,42 @@ def _one_by_one(column: Any, text: Callable[[Any], str]) -> Any:
     return pa.array([None if value is None else text(value) for value in column.to_pylist()], pa.string())
 
 
-def _dumps(value: object, name: str) -> str:
+def _dumps(value: object, kind: Any, name: str) -> str:
     try:
-        return json.dumps(_spoken(value), default=_as_json, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        spoken = _spoken(value, kind)
+        return json.dumps(spoken, default=_as_json, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     except RowValueError as error:
         raise RowValueError(f"column {name}: {error}") from error
 
 
-def _spoken(value: Any) -> Any:
-    """A value, and what is in it, without numbers that JSON does not have."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return _WORDS.get(value, "NaN")
-    if isinstance(value, dict):
-        return {key: _spoken(each) for key, each in value.items()}
-    return [_spoken(each) for each in value] if isinstance(value, list | tuple) else value
+def _spoken(value: Any, kind: Any) -> Any:
+    """A value as JSON has it: without numbers that JSON does not have; a map is an object, and what is null within a
+    struct is left out."""
+    import pyarrow as pa
+
+    if value is None:
+        return None
+    if isinstance(value, float):
+        return value if math.isfinite(value) else _WORDS.get(value, "NaN")
+    if pa.types.is_struct(kind):
+        return {each.name: _spoken(value[each.name], each.type) for each in kind if value[each.name] is not None}
+    if pa.types.is_map(kind):
+        return {_map_key(key): _spoken(each, kind.item_type) for key, each in value}
+    return [_spoken(each, kind.value_type) for each in value] if isinstance(value, list) else value
+
+
+def _map_key(key: object) -> str:
+    if isinstance(key, str):
+        return key
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    if isinstance(key, int | float | Decimal):
+        return str(key)
+    if isinstance(key, date):  # a time, too
+        return str(_as_json(key))
+    raise RowValueError(
+        f"a map's key of type {type(key).__name__} cannot be a name in JSON; use Spark's to_json and valueFormat raw"
+    )
 
 
 def _as_json(value: object) -> object:

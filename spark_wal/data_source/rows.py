@@ -11,7 +11,7 @@ meanings.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from segments import RecordColumns
@@ -43,6 +43,7 @@ class RowColumns:
 
     def __init__(self, schema: StructType, value_format: str | None) -> None:
         kinds = {field.name: field.dataType for field in schema}
+        _check_names(schema.names, value_format)
         self._json = value_format == "json" or (value_format is None and "value" not in kinds)
         self._own = [name for name in kinds if name not in _MEANT] if self._json else []
         if self._json and not self._own:
@@ -120,6 +121,16 @@ class RowColumns:
 
 
 _NONE: Final = (None, None, None, None)
+
+
+def _check_names(names: Sequence[str], value_format: str | None) -> None:
+    """Refuse names that Spark takes for the same, and those that it takes for one with a meaning."""
+    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise DataSourceOptionError(f"there are {names.count(twice[0])} columns {twice[0]}: name each otherwise")
+    meant = _MEANT if value_format == "json" else ("value", *_MEANT)
+    for name in names:
+        if name not in meant and name.lower() in meant:
+            raise DataSourceOptionError(f"column {name}: is {name.lower()} meant? Rename it to that, or otherwise")
 
 
 def _check(kinds: dict[str, DataType], name: str, *allowed: str) -> None:

@@ -6,12 +6,18 @@ A value that does not fit the schema ends the query with the record's number (FA
 
 from __future__ import annotations
 
+import base64
 import io
-from typing import Any
+import json
+from collections.abc import Collection
+from typing import Any, Final
 
 from bookkeeper.errors import in_words
 from spark_wal.data_source.columns import CORRUPT, RECORD_COLUMNS, column_of, needed
 from spark_wal.data_source.options import DataSourceOptionError
+
+_WORDS: Final = ("NaN", "Infinity", "-Infinity")
+"""Numbers that JSON does not have, and that are text there."""
 
 
 class ValueFormatError(ValueError):
@@ -77,7 +83,7 @@ class ValueColumns:
             one = values.slice(at, 1)
             try:
                 found = self._decode(one, one_by_one=True)
-            except (pa.ArrowInvalid, ValueError, OSError) as error:
+            except (pa.ArrowException, ValueError, OSError, KeyError, TypeError) as error:
                 if not self._permissive:
                     number = batch.column("seq_no")[at].as_py()
                     raise ValueFormatError(
@@ -109,9 +115,8 @@ class _JsonValues:
                     "and Spark's from_json"
                 )
         self._schema = schema
-        self._read_as = pa.schema(
-            [field.with_type(pa.string()) if pa.types.is_date(field.type) else field for field in schema]
-        )
+        self._read_as = _all_nullable(pa.schema([field.with_type(_spelt(field.type)) for field in schema]))
+        self._floats = [field.name for field in schema if pa.types.is_floating(field.type)]
 
     def decode(self, values: Any, *, one_by_one: bool = False) -> Any:
         """The rows of values, one for each; None if some do not fit. Of a single one it raises why."""
@@ -125,8 +130,10 @@ class _JsonValues:
         if not data.startswith(b"{"):
             raise ValueError("it is no JSON object")
         try:
-            table = self._parse(data, lines=not one_by_one)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            if not data.isascii():
+                data.decode()  # Arrow would take any bytes for text
+            table = self._parsed(data) if one_by_one else self._parse(data, lines=True)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
             if one_by_one:
                 raise ValueError(str(error)) from error
             return None
@@ -136,19 +143,84 @@ class _JsonValues:
             return None
         return table.combine_chunks().to_batches()[0]
 
-    def _parse(self, data: bytes, *, lines: bool) -> Any:
-        import pyarrow.json as json
+    def _parsed(self, data: bytes) -> Any:
+        """The row of a single value."""
+        import pyarrow as pa
 
-        table = json.read_json(
+        try:
+            return self._parse(data, lines=False)
+        except pa.ArrowInvalid:
+            row = _by_python(data) if self._floats else {}
+            if not (words := {name for name in self._floats if row.get(name) in _WORDS}):
+                raise
+        return self._parse(data, lines=False, as_text=words)
+
+    def _parse(self, data: bytes, *, lines: bool, as_text: Collection[str] = ()) -> Any:
+        import pyarrow as pa
+        import pyarrow.json as json_of_arrow
+
+        read_as = self._read_as
+        if as_text:
+            read_as = pa.schema([each.with_type(pa.string()) if each.name in as_text else each for each in read_as])
+        table = json_of_arrow.read_json(
             io.BytesIO(data),
-            json.ReadOptions(block_size=len(data) + 1),
-            json.ParseOptions(
-                explicit_schema=_all_nullable(self._read_as),
+            json_of_arrow.ReadOptions(block_size=len(data) + 1),
+            json_of_arrow.ParseOptions(
+                explicit_schema=read_as,
                 newlines_in_values=not lines,
                 unexpected_field_behavior="ignore",
             ),
         )
-        return table.cast(_all_nullable(self._schema)) if self._read_as != self._schema else table
+        if read_as.types == self._schema.types:
+            return table
+        columns = [_read(table.column(field.name).combine_chunks(), field.type) for field in self._schema]
+        return pa.Table.from_arrays(columns, schema=_all_nullable(self._schema))
+
+
+def _by_python(data: bytes) -> dict[str, Any]:
+    """An object, or nothing if it is none that Python reads."""
+    try:
+        found: dict[str, Any] = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return found
+
+
+def _spelt(kind: Any) -> Any:
+    """The type as which JSON has a type: dates and bytes are text, wherever they stand."""
+    import pyarrow as pa
+
+    if pa.types.is_date(kind) or pa.types.is_binary(kind):
+        return pa.string()
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_spelt(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_spelt(field.type)) for field in kind])
+    return kind
+
+
+def _read(column: Any, kind: Any) -> Any:
+    """A column of a type that is spelt otherwise in JSON. Raises: ArrowInvalid, ValueError: it does not fit."""
+    import pyarrow as pa
+
+    if column.type == kind:
+        return column
+    if pa.types.is_binary(kind):
+        return pa.array([None if each is None else _unspelt(each) for each in column.to_pylist()], kind)
+    if pa.types.is_list(kind):
+        values = _read(column.values, kind.value_type)
+        return pa.ListArray.from_arrays(column.offsets, values, type=kind, mask=column.is_null())
+    if pa.types.is_struct(kind):
+        parts = [_read(column.field(at), field.type) for at, field in enumerate(kind)]
+        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=column.is_null())
+    return column.cast(kind)
+
+
+def _unspelt(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError as error:
+        raise ValueError(f"bytes are base64 in JSON, and {text[:40]!r} is not: {error}") from error
 
 
 def _lines(values: Any) -> bytes | None:

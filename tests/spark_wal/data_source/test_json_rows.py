@@ -125,9 +125,22 @@ def test_dates_bytes_and_what_consists_of_others() -> None:
     ]
 
 
+def test_maps_are_objects_and_nulls_within_structs_are_left_out() -> None:
+    """As ``to_json`` writes them; a null within a map or an array stays."""
+    inner = pa.struct([("q", pa.map_(pa.int32(), pa.float64())), ("n", pa.int32())])
+    names = pa.array([[("a", 1), ("b", None)], [], None], pa.map_(pa.string(), pa.int64()))
+    assert texts(names) == ['{"a":1,"b":null}', "{}", ""]
+    nested = pa.array([[{"q": [(1, math.nan)], "n": None}, None]], pa.list_(inner))
+    assert texts(nested) == ['[{"q":{"1":"NaN"}},null]']
+    days = pa.array([[(date(2026, 1, 2), [("x", True)])]], pa.map_(pa.date32(), pa.map_(pa.string(), pa.bool_())))
+    assert texts(days) == ['{"2026-01-02":{"x":true}}']
+    assert texts(pa.array([[(True, 1)]], pa.map_(pa.bool_(), pa.int8()))) == ['{"true":1}']
+
+
 @pytest.mark.parametrize(
     ("column", "said"),
     [
+        (pa.array([[(b"k", 1)]], pa.map_(pa.binary(), pa.int8())), "column x: a map's key of type bytes cannot be"),
         (pa.array([timedelta(1)], pa.duration("us")), "column x: a value of type timedelta cannot be JSON"),
         (pa.array([b"\xff"], pa.binary()).view(pa.string()), "a value of column x is no UTF-8"),
     ],

@@ -40,6 +40,28 @@ def records(columns: RowColumns, batch: pa.RecordBatch) -> list[Any]:
     return read_back(list(columns.records(batch)))
 
 
+@pytest.mark.parametrize(
+    ("names", "value_format", "said"),
+    [
+        (["value", "value"], None, "there are 2 columns value: name each otherwise"),
+        (["a", "b", "a"], "json", "there are 2 columns a: name each otherwise"),
+        (["Value"], None, "column Value: is value meant"),
+        (["value", "Key"], "raw", "column Key: is key meant"),
+        (["a", "EVENT_TIME"], "json", "column EVENT_TIME: is event_time meant"),
+    ],
+)
+def test_names_that_spark_takes_for_others_are_refused(names: list[str], value_format: str | None, said: str) -> None:
+    columns = t.StructType([t.StructField(name, t.StringType()) for name in names])
+    with pytest.raises(DataSourceOptionError, match=said):
+        RowColumns(columns, value_format)
+
+
+def test_a_json_object_may_have_a_name_like_value() -> None:
+    batch = pa.record_batch({"Value": ["x"], "value": ["y"]})
+    columns = RowColumns(schema(Value=t.StringType(), value=t.StringType()), "json")
+    assert [each.value for each in records(columns, batch)] == [b'{"Value":"x","value":"y"}']
+
+
 def test_columns_with_a_meaning_come_as_they_are_also_of_a_slice() -> None:
     kinds = schema(
         value=t.BinaryType(),

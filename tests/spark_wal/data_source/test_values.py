@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import math
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
@@ -90,6 +92,35 @@ def test_dates_and_structs() -> None:
     assert (str(row["d"]), row["s"]) == ("2026-11-27", {"x": [1, 2]})
 
 
+def test_bytes_are_base64_wherever_they_stand() -> None:
+    """As ``to_json`` and ``valueFormat=json`` write them, and ``from_json`` reads them."""
+    inner = pa.struct([("raw", pa.binary()), ("days", pa.list_(pa.date32()))])
+    schema = pa.schema([pa.field("b", pa.binary()), pa.field("l", pa.list_(pa.binary())), pa.field("s", inner)])
+    value = b'{"b": "AAH/", "l": ["AA==", null], "s": {"raw": "AQ==", "days": ["2026-11-27"]}}'
+    one, nothing = taken(schema, value, b'{"s": null}')
+    assert (one["b"], one["l"]) == (b"\0\1\xff", [b"\0", None])
+    assert one["s"] == {"raw": b"\1", "days": [date(2026, 11, 27)]}
+    assert nothing == {"b": None, "l": None, "s": None}
+    with pytest.raises(ValueFormatError, match=r"value of record 1.*bytes are base64 in JSON, and 'A,' is not"):
+        taken(schema, value, b'{"b": "A,"}')
+
+
+def test_numbers_that_json_does_not_have_are_read_as_they_are_written() -> None:
+    schema = pa.schema([pa.field("x", pa.float64()), pa.field("y", pa.float32()), pa.field("t", pa.string())])
+    rows = taken(schema, b'{"x": "-Infinity", "y": 1.5, "t": "NaN"}', b'{"x": 2, "y": "NaN"}', b'{"x": 0.1}')
+    assert [row["x"] for row in rows] == [-math.inf, 2.0, 0.1]
+    assert (rows[0]["y"], rows[0]["t"], rows[2]["y"]) == (1.5, "NaN", None)
+    assert math.isnan(rows[1]["y"])
+    for other in (b'{"x": "1.5"}', b'{"x": "NaN", "y": true}', b'{"x": ' + b"[" * 100_000):
+        assert taken(schema, other, permissive=True) == [{"x": None, "y": None, "t": None}]
+
+
+def test_text_that_is_no_utf8_does_not_fit() -> None:
+    schema = pa.schema([pa.field("b", pa.string())])
+    with pytest.raises(ValueFormatError, match="value of record 1 of stream s does not fit"):
+        taken(schema, '{"b": "é"}'.encode(), b'{"b": "\xff"}')
+
+
 def test_what_cannot_be_read_is_refused_before_the_query_runs() -> None:
     with pytest.raises(DataSourceOptionError, match="column m is a map"):
         ValueColumns(pa.schema([pa.field("m", pa.map_(pa.string(), pa.string()))]), "json", permissive=False)
@@ -124,3 +155,13 @@ def test_an_arrow_value_that_does_not_fit() -> None:
     with pytest.raises(ValueFormatError, match="record 0"):
         taken(one, b"no arrow", value_format="arrow")
     assert taken(one, b"no arrow", value_format="arrow", permissive=True) == [{"a": None}]
+    for other in (pa.struct([("b", pa.int64())]), pa.list_(pa.int64())):
+        value = ipc([{"a": None}], pa.schema([("a", other)]))
+        with pytest.raises(ValueFormatError, match="record 0"):
+            taken(one, value, value_format="arrow")
+    twice = pa.table([pa.array([1]), pa.array([2])], names=["a", "a"])
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, twice.schema) as writer:
+        writer.write_table(twice)
+    with pytest.raises(ValueFormatError, match="record 0"):
+        taken(one, sink.getvalue(), value_format="arrow")
