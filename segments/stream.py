@@ -247,7 +247,9 @@ class Stream(StreamFront):
         """
         name = wanted.name
         with worded(f"putting hold {name} of stream {self.name}", self.name):
-            now_ms = await AgreedTime(self.client, self.node).now_ms()  # others' holds that have ended are swept
+            now_ms = await (time := AgreedTime(self.client, self.node)).now_ms()  # others' that have ended are swept
+        if wanted.until_ms is not None:  # a clock that is behind means a later time, by which the hold is to be there
+            wanted = replace(wanted, until_ms=wanted.until_ms + time.behind_ms)
         first, end = await self.place_of(start), await self.place_of(stop)
         placed = replace(wanted, start=first, stop=end, created_ms=now_ms, by=by)
         return await HoldNode(self.client.metadata_store, self.node).put(placed, now_ms, may_change)

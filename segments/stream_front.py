@@ -296,7 +296,8 @@ class StreamFront(Closing):
         note: str = "",
     ) -> Hold:
         """Keep the records from ``start`` up to, and without, ``stop``: neither retention nor truncation removes them
-        before ``until``, or before the hold is released. A hold of the same name gets the new range.
+        before ``until``, or before the hold is released. A hold of the same name gets the new range. If the clock here
+        is more than a minute behind the metadata store's, the hold ends that much later.
 
         Raises:
             StreamConfigError: the range begins before the stream, or is empty. StreamNameError. And as read_config.

@@ -34,6 +34,8 @@ class AgreedTime:
         self._client, self._node = client, node
         self._clock = client.services.seams.clock
         self._wall_ms, self._monotonic = self._clock.wall_ms(), self._clock.monotonic()
+        self.behind_ms = 0
+        """How far the wall clock here is behind the metadata store's, as ``now_ms`` has seen it; 0 for a minute."""
 
     def here_ms(self) -> int:
         """Milliseconds since 1970 by the clocks of this machine, which a step of the wall clock does not put on."""
@@ -47,6 +49,7 @@ class AgreedTime:
         here, stored = self.here_ms(), await self._stored_ms()
         if not stored:
             return here
+        self.behind_ms = behind if (behind := stored - here) > APART_MS else 0
         if here - stored > APART_MS:
             _log.warning(
                 "the clock of this machine is %.0f s ahead of the metadata store's: by the latter what is in stream %s "

@@ -132,3 +132,21 @@ def test_the_earliest_of_the_clocks_counts() -> None:
         assert await client.metadata_store.store.children(client.metadata_store.own("segments", "time")) == []
 
     beside(story)
+
+
+@pytest.mark.rule("F6")
+@pytest.mark.parametrize("behind_s", [0, 50, 3600])
+def test_a_hold_of_a_clock_that_is_behind_lasts_as_long_as_was_meant(behind_s: int) -> None:
+    """It had ended before it began."""
+
+    async def story(client: BookKeeper, other: BookKeeper, machine: Node) -> None:
+        await make_stream(client, config=AGED)
+        machine.clock.wall_offset_ms = -1000 * behind_s
+        here, meant = await opened(other), timedelta(seconds=1800)
+        hold = await here.hold("h", until=from_ms(other.services.seams.clock.wall_ms()) + meant)
+        assert hold.until is not None
+        left = hold.until - from_ms(client.services.seams.clock.wall_ms())
+        assert abs(left - meant) < timedelta(seconds=60)
+        assert (await (await opened(client)).explain_retention()).going == ()
+
+    beside(story)
