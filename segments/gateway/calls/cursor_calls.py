@@ -65,6 +65,9 @@ class CursorCalls:
     async def _stream(self, name: str, call: GrpcCall) -> Stream:
         return (await self._table.get(name)).stream
 
+    async def _stream_now(self, name: str) -> Stream:
+        return (await self._table.now(name)).stream
+
     # -- making and looking -------------------------------------------------------------------------------
 
     async def create(self, request: pb.CreateCursorRequest, call: GrpcCall) -> pb.CursorInfo:
@@ -100,7 +103,7 @@ class CursorCalls:
 
     async def delete(self, request: pb.DeleteCursorRequest, call: GrpcCall) -> pb.Empty:
         """Delete a cursor. Raises: CursorNotFoundError, and StreamAccessError: it is somebody else's."""
-        stream = await self._stream(request.stream, call)
+        stream = await self._stream_now(request.stream)
         await _cursor(stream, request, call).delete(missing_ok=False)
         return pb.Empty()
 
@@ -190,7 +193,7 @@ class CursorCalls:
     @asynccontextmanager
     async def _changing(self, request: Any, owner: str, call: GrpcCall) -> AsyncIterator[Cursor]:
         """The cursor in its owner's name, or not opened, so that it takes itself over."""
-        stream = await self._stream(request.stream, call)
+        stream = await self._stream_now(request.stream)
         if not request.HasField("claim"):
             yield _cursor(stream, request, call, owner=owner or UNCLAIMED)
             return

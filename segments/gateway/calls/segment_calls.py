@@ -45,6 +45,9 @@ class SegmentCalls:
     async def _stream(self, name: str, call: GrpcCall) -> Stream:
         return (await self._table.get(name)).stream
 
+    async def _stream_now(self, name: str) -> Stream:
+        return (await self._table.now(name)).stream
+
     async def list_segments(self, request: pb.ListSegmentsRequest, call: GrpcCall) -> AsyncIterator[pb.SegmentInfo]:
         """The segments, oldest first. What an open one holds is not told."""
         stream = await self._stream(request.stream, call)
@@ -69,7 +72,7 @@ class SegmentCalls:
 
     async def truncate(self, request: pb.TruncateRequest, call: GrpcCall) -> pb.TruncateReply:
         """Let readers begin at a place. Raises: as ``Stream.truncate``."""
-        stream = await self._stream(request.stream, call)
+        stream = await self._stream_now(request.stream)
         done = await stream.truncate(get_seek(request.before), up_to_holds=request.up_to_holds, dry_run=request.dry_run)
         return pb.TruncateReply(
             start=put_position(done.start),
@@ -90,7 +93,7 @@ class SegmentCalls:
         self, request: pb.ApplyRetentionRequest, call: GrpcCall
     ) -> AsyncIterator[pb.RetentionReply]:
         """Remove what may go, or only tell it. Raises: as ``Stream.apply_retention``."""
-        stream = await self._stream(request.stream, call)
+        stream = await self._stream_now(request.stream)
         if request.dry_run:
             done = PassResult(await stream.explain_retention(), ())
         else:
@@ -106,7 +109,7 @@ class SegmentCalls:
 
     async def put_hold(self, request: pb.PutHoldRequest, call: GrpcCall) -> pb.Hold:
         """Keep records. Raises: as ``Stream.hold``, and StreamAccessError: the one of this name is somebody else's."""
-        stream = await self._stream(request.stream, call)
+        stream = await self._stream_now(request.stream)
         start = await stream.place_of(get_seek(request.start, EARLIEST))
         stop = get_seek(request.stop, LATEST)
         try:
@@ -121,7 +124,7 @@ class SegmentCalls:
 
     async def delete_hold(self, request: pb.DeleteHoldRequest, call: GrpcCall) -> pb.Empty:
         """Remove a hold. Raises: as ``Stream.release_hold``, and StreamAccessError: somebody else has put it."""
-        stream = await self._stream(request.stream, call)
+        stream = await self._stream_now(request.stream)
         await stream.release_hold_for(request.name, _own_or_administered(request.stream, call))
         return pb.Empty()
 

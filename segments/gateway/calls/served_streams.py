@@ -137,6 +137,11 @@ class ServedStreams:
             looking.add_done_callback(lambda _: self._looked(name))
         return await asyncio.shield(looking)
 
+    async def now(self, name: str) -> ServedStream:
+        """The stream that has this name now, for calls that hide, end or remove something: another one may have had it
+        a moment ago. Raises: as ``get``."""
+        return await self._look(name)
+
     def _looked(self, name: str) -> None:
         del self._looking[name]
 

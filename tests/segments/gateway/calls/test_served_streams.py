@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from segments.errors import StreamNotFoundError
+from segments.errors import HoldNotFoundError, StreamNotFoundError
 from segments.gateway.calls import served_streams
+from segments.position import LATEST
 from segments.record import ProducerRef
+from segments.remote import connect
 from tests.segments.gateway.clusters import CONFIG, served
 
 
@@ -124,3 +126,30 @@ async def test_a_stream_that_is_used_while_others_are_given_up_is_kept(
         go_on.set()
         await sweeping
         assert not first.is_here and second.is_here and await second.writer() is writer
+
+
+async def test_what_hides_or_removes_goes_to_the_stream_that_has_the_name_now(tmp_path: Path) -> None:
+    """Another gateway has renamed the one that had it a moment ago, and made another."""
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        here = gateway._namespace
+        assert here is not None
+        first = await here.create("s", config=CONFIG)
+        async with first.writer() as writer:
+            await writer.append(b"kept")
+        await first.cursor("c").make()
+        await first.hold("h")
+        stream = await namespace.open("s")
+        assert await stream.count() == 1
+        await here.rename("s", "t")
+        second = await here.create("s", config=CONFIG)
+        async with second.writer() as writer:
+            await writer.append(b"hidden")
+        await stream.truncate(LATEST)
+        await stream.cursor("c").delete()
+        with pytest.raises(HoldNotFoundError):
+            await stream.release_hold("h")
+        await stream.seal()
+        assert (await namespace.open("s")).id == second.id
+        moved = await here.open("t")
+        assert await moved.count() == 1 and set(await moved.cursors()) == {"c"} and len(await moved.holds()) == 1
+        assert await second.count() == 0 and (await second.chain()).sealed and not (await moved.chain()).sealed
