@@ -25,7 +25,7 @@ from bookkeeper.console.panels import (
     Tone,
 )
 from bookkeeper.errors import BookKeeperError, NoSuchKeyError, in_words
-from bookkeeper.gateways.lease import LeaseValue
+from bookkeeper.leases.lease import LeaseValue
 from journal_manager.backends.bookkeeper.journal_node import JournalNode, journal_names
 from journal_manager.backends.bookkeeper.node_size import NODE_BYTES_MAX
 from journal_manager.backends.bookkeeper.reader import read_entry

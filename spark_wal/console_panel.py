@@ -25,7 +25,7 @@ from bookkeeper.console.panels import (
     Tone,
 )
 from bookkeeper.errors import BookKeeperError, NoSuchKeyError, in_words
-from bookkeeper.gateways.lease import LeaseValue
+from bookkeeper.leases.lease import LeaseValue
 from journal_manager.backends.bookkeeper.journal_node import journal_names
 from spark_wal.checkpoint_copy.contents import source_of
 from spark_wal.checkpoints.checkpoint import SMALL, Checkpoint, read_checkpoint

@@ -21,8 +21,8 @@ from bookkeeper.bookie.identity.seen_metadata import SeenMetadata
 from bookkeeper.bookie.identity.stale_adds import StaleAdds
 from bookkeeper.bookie.identity.state_files import check_state_files
 from bookkeeper.bookie.identity.suspect_repairs import SuspectRepairs
-from bookkeeper.bookie.permissions.ledger_permissions import LedgerPermissions
-from bookkeeper.bookie.permissions.owner_log import OwnerLog
+from bookkeeper.bookie.ownership.ledger_permissions import LedgerPermissions
+from bookkeeper.bookie.ownership.owner_log import OwnerLog
 from bookkeeper.bookie.start.bookie_start import BookieStart
 from bookkeeper.errors import MetadataError
 from bookkeeper.meta.policy_follower import AccessReporter, PolicyFollower

@@ -172,7 +172,7 @@ class Engine:
         Raises:
             UnauthorizedError: another master key.
         """
-        self._updates.fence(ledger_id, master_key)
+        self._updates.fencing.fence(ledger_id, master_key)
         if self._ledgers.is_drop_pending(ledger_id):
             self._checkpointer.checkpoint(callback)
         else:

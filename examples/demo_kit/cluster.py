@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from bookkeeper.gateways.lease import LEASE_S
 from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.launchers.waiting import ProgressSource, StalledError, until_async
 from bookkeeper.launchers.zookeeper import free_port
+from bookkeeper.leases.lease import LEASE_S
 from bookkeeper.meta.service_uri import sqlite_uri
 from examples.demo_kit.slow_machine import environment, session_s
 from examples.processes import Child, Children, ending_with_this_process

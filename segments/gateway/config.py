@@ -7,8 +7,8 @@ from typing import Final
 
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.errors import require_below, require_range
-from bookkeeper.gateways.lease import LEASE_S
 from bookkeeper.ids import Address
+from bookkeeper.leases.lease import LEASE_S
 from bookkeeper.net.tls import HANDSHAKE_S
 from bookkeeper.settings import default_of
 from segments.protocol.request_elements import ELEMENTS_MAX

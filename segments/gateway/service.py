@@ -18,9 +18,9 @@ from bookkeeper.errors import in_words
 from bookkeeper.gateways.access_control import AccessConfig, AccessControl
 from bookkeeper.gateways.gateway_audit import GatewayAudit
 from bookkeeper.gateways.gateway_policy import GatewayPolicy
-from bookkeeper.gateways.lease import Lease, StoreLease
-from bookkeeper.gateways.process_location import own_location
 from bookkeeper.ids import Address, is_loopback
+from bookkeeper.leases.lease import Lease, StoreLease
+from bookkeeper.leases.process_location import own_location
 from bookkeeper.seams import Seams
 from segments.gateway.calls.append_calls import AppendCalls
 from segments.gateway.calls.cursor_calls import CursorCalls

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from bookkeeper.gateways.lease import renewed_by
+from bookkeeper.leases.lease import renewed_by
 from segments.chain import StreamChain, StreamHead
 from segments.error_translation import worded
 from segments.errors import StreamOwnedError

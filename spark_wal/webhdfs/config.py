@@ -12,8 +12,8 @@ from typing import Final
 
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.errors import require, require_range
-from bookkeeper.gateways.lease import LEASE_S
 from bookkeeper.ids import Address
+from bookkeeper.leases.lease import LEASE_S
 from bookkeeper.settings import default_of
 from spark_wal.webhdfs.growing_paths import problem_of
 

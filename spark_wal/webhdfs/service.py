@@ -13,8 +13,8 @@ from bookkeeper.gateways.config import ConnectionLimits
 from bookkeeper.gateways.gateway_audit import GatewayAudit
 from bookkeeper.gateways.gateway_policy import GatewayPolicy
 from bookkeeper.gateways.listener import BoundSockets, bind
-from bookkeeper.gateways.process_location import own_location
 from bookkeeper.ids import Address, is_loopback
+from bookkeeper.leases.process_location import own_location
 from bookkeeper.metrics import Metrics
 from bookkeeper.real import memory_limit
 from bookkeeper.seams import Seams

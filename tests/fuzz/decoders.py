@@ -23,9 +23,9 @@ from bookkeeper.errors import (
     MetadataError,
     StorageError,
 )
-from bookkeeper.gateways.lease import LeaseValue
 from bookkeeper.gateways.tokens import TokenBook
 from bookkeeper.ids import LedgerId
+from bookkeeper.leases.lease import LeaseValue
 from bookkeeper.meta.records import (
     cookies,
     deleted_ids,

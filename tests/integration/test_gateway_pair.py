@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import spark_wal
-from bookkeeper.gateways.lease import NamespaceOwnedError
+from bookkeeper.leases.lease import NamespaceOwnedError
 from spark_wal.service import spark_conf
 from tests.integration.processes import Bookies, bookies, free_port, until
 from tests.integration.test_gateways import Gateway

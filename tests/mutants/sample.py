@@ -31,7 +31,7 @@ PLACES: Final[Mapping[str, int]] = {
     "segments.write.segment.rolling": 8,
     "segments.write.segment.segment_machine": 8,
     "bookkeeper.access": 24,
-    "bookkeeper.bookie.permissions": 16,
+    "bookkeeper.bookie.ownership": 16,
     "bookkeeper.auth.sasl": 10,
     "bookkeeper.encryption": 16,
     "bookkeeper.ledger.placement": 20,
@@ -40,7 +40,7 @@ PLACES: Final[Mapping[str, int]] = {
     "bookkeeper.storage": 120,
     "bookkeeper.replication": 40,
     "bookkeeper.bookie": 40,
-    "bookkeeper.gateways.lease": 15,
+    "bookkeeper.leases.lease": 15,
     "spark_wal.webhdfs.files.namespace": 35,
     "spark_wal.data_source": 24,
 }

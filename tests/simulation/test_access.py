@@ -19,7 +19,7 @@ from bookkeeper.client.config import ClientConfig
 from bookkeeper.errors import BookKeeperError, UnauthorizedError
 from bookkeeper.replication.repairs.repair_once import repair_once
 from bookkeeper.testing.cluster import CLIENT, SimCluster
-from tests.bookkeeper.bookie.permissions.house import PROVIDERS, policy
+from tests.bookkeeper.bookie.ownership.house import PROVIDERS, policy
 
 REACHES_S: Final = 5.0
 """Within so many seconds a change is on every bookie."""

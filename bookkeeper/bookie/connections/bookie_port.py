@@ -15,7 +15,7 @@ from bookkeeper.bookie.connections.admission import Admission
 from bookkeeper.bookie.connections.connection_audit import ConnectionAudit
 from bookkeeper.bookie.connections.server import Connections
 from bookkeeper.bookie.connections.server_connection import ServerConnection
-from bookkeeper.bookie.permissions.ledger_permissions import LedgerPermissions
+from bookkeeper.bookie.ownership.ledger_permissions import LedgerPermissions
 from bookkeeper.ids import Address
 from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Listener, Seams

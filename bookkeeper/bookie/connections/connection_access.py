@@ -16,8 +16,8 @@ from typing import Final, Protocol
 from bookkeeper import wire
 from bookkeeper.access import LedgerOperation, Principal, QuotaRefusal
 from bookkeeper.bookie.connections.connection_audit import Audited, ConnectionAudit
-from bookkeeper.bookie.permissions.ledger_permissions import Asked, LedgerPermissions
-from bookkeeper.bookie.permissions.operation import ADD, BIT, RECOVERY_ADD, REPAIRS, key_of, operation_of
+from bookkeeper.bookie.ownership.ledger_permissions import Asked, LedgerPermissions
+from bookkeeper.bookie.ownership.operation import ADD, BIT, RECOVERY_ADD, REPAIRS, key_of, operation_of
 from bookkeeper.codec import Adds, Run
 from bookkeeper.ids import LedgerId
 from bookkeeper.rate_limited_log import RateLimitedLogger

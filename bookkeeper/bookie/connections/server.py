@@ -16,7 +16,7 @@ from bookkeeper.bookie.connections.connection_audit import ConnectionAudit
 from bookkeeper.bookie.connections.flow_control import FlowControl, Slowness
 from bookkeeper.bookie.connections.request_log import RequestLog
 from bookkeeper.bookie.connections.server_metrics import ServerMetrics
-from bookkeeper.bookie.permissions.ledger_permissions import LedgerPermissions
+from bookkeeper.bookie.ownership.ledger_permissions import LedgerPermissions
 from bookkeeper.errors import MalformedFrameError
 from bookkeeper.metrics import Metrics
 from bookkeeper.net.receive_memory import NO_LIMIT, RECEIVE_BUFFER, ReceiveMemory

@@ -25,7 +25,7 @@ from bookkeeper.bookie.connections.connection_access import ConnectionAccess
 from bookkeeper.bookie.connections.flow_control import TURN_REQUESTS, UNSENT_HIGH, FlowControl, ReplyFlow
 from bookkeeper.bookie.connections.request_log import ANSWERED, SLOW_S
 from bookkeeper.bookie.connections.server import Connections
-from bookkeeper.bookie.permissions.operation import READ
+from bookkeeper.bookie.ownership.operation import READ
 from bookkeeper.codec import Adds, Reads, Run
 from bookkeeper.ids import LedgerId, counted_address
 from bookkeeper.net.frame_protocol import FrameProtocol

@@ -1,4 +1,5 @@
-"""What changes a ledger: runs of entries, fences, explicit LACs, its removal. Each is a record of the journal.
+"""What changes a ledger: runs of entries, explicit LACs, its removal, and fences (``fencing``). Each is a record of the
+journal.
 
 A change is admitted or refused first; what is refused has changed nothing. Then its records go into the group that
 collects, and what is known of the ledger is changed in the same turn, so that it is visible at once; it is durable when
@@ -12,21 +13,15 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
-from typing import Final
 
-from bookkeeper.codec import ENTRY_HEADER, KEY_SIZE, LAC_BODY_MAX, RECORD_HEADER
+from bookkeeper.codec import ENTRY_HEADER, LAC_BODY_MAX, RECORD_HEADER
 from bookkeeper.errors import (
     BadRequestError,
-    DiskFullError,
     DuplicateEntryError,
-    LedgerFencedError,
-    UnauthorizedError,
-    in_words,
 )
 from bookkeeper.ids import LedgerId
 from bookkeeper.seams import Buffer
 from bookkeeper.storage.base.disk_state import DiskState
-from bookkeeper.storage.base.results import EngineState
 from bookkeeper.storage.index.entry_index import PAGE
 from bookkeeper.storage.index.ledger_descriptor import (
     LedgerDescriptor,
@@ -41,11 +36,9 @@ from bookkeeper.storage.ledgers.ledger_table import LedgerTable
 from bookkeeper.storage.ledgers.unknowns import Unknowns
 from bookkeeper.storage.reads.entry_places import Held
 from bookkeeper.storage.reads.entry_reader import EntryReader
+from bookkeeper.storage.updates.fencing import LedgerFencing
 from bookkeeper.storage.updates.lac_waiters import LacWaiters
 from bookkeeper.storage.updates.record_runs import EntryRecords, RecordRun, apart, one_record
-
-# As a global: to look a member up in its class costs ten times as much (CPython 3.11).
-_WRITABLE: Final = EngineState.WRITABLE
 
 
 class LedgerUpdates:
@@ -66,16 +59,16 @@ class LedgerUpdates:
             reader: asked for an entry that is stored when its id comes again.
             inflight_bytes: while the journal cannot be written, no more than this is kept in memory.
         """
-        self._disk_state, self._ledgers, self._unknowns = disk_state, ledgers, unknowns
-        self._commit, self._reader, self._lac_waiters = commit, reader, lac_waiters
-        self._inflight_bytes = inflight_bytes
+        self._disk_state, self._ledgers, self._commit = disk_state, ledgers, commit
+        self._reader, self._lac_waiters = reader, lac_waiters
+        self.fencing = LedgerFencing(disk_state, ledgers, unknowns, commit, inflight_bytes)
 
     # -- entries ------------------------------------------------------------------------------------------
 
     def append(self, run: RecordRun, batch: EntryRecords, recovery: bool) -> None:
         """See :meth:`Engine.append`."""
         ledger_id, i0, i1 = LedgerId(run.ledger_id), run.i0, run.i1
-        ledger = self._admit(ledger_id, run.master_key, recovery)
+        ledger = self.fencing.admit(ledger_id, run.master_key, recovery)
         if (ledger is None or ledger.key is None) and self._commit.is_landing(batch.records):
             batch, i0, i1 = apart(batch, i0, i1), 0, i1 - i0  # the key comes first, to where the records are
         begin = batch.record_ends[i0 - 1] if i0 else batch.record_start
@@ -149,27 +142,11 @@ class LedgerUpdates:
 
     # -- what is known of a ledger ------------------------------------------------------------------------
 
-    def fence(self, ledger_id: LedgerId, master_key: bytes) -> None:
-        """Visible at once, durable with the group that collects; see :meth:`Engine.fence`."""
-        if ledger_id in self._ledgers.dropped:
-            return
-        ledger = self._known(ledger_id, master_key)
-        if ledger is not None and ledger.fenced and ledger.key is not None:
-            return
-        self._disk_state.refuse_if_stopped()
-        if ledger is None:
-            ledger = LedgerDescriptor(ledger_id, master_key)
-            self._ledgers.add(ledger)
-        ledger.fenced = True
-        ledger.learn_key(master_key)
-        self._ledgers.changed(ledger)
-        self._commit.add_record(ledger_id, state_record(ledger_id, StateRecordKind.FENCED, master_key))
-
     def set_explicit_lac(self, ledger_id: LedgerId, master_key: bytes, lac: int, blob: Buffer) -> None:
         """Visible at once, durable with the group that collects; see :meth:`Engine.set_explicit_lac`."""
         if len(blob) > LAC_BODY_MAX:
             raise BadRequestError(f"the body of an explicit LAC has {len(blob)} bytes, at most {LAC_BODY_MAX} are")
-        ledger = self._admit(ledger_id, master_key, recovery=False, fenced_too=True)
+        ledger = self.fencing.admit(ledger_id, master_key, recovery=False, fenced_too=True)
         if ledger is None:
             ledger = self._begin_ledger(ledger_id, master_key)
         elif ledger.key is None:
@@ -205,55 +182,7 @@ class LedgerUpdates:
         self._commit.add_record(ledger_id, state_record(ledger_id, StateRecordKind.KEY, key))
         return ledger
 
-    # -- admitted or refused ------------------------------------------------------------------------------
-
-    def _admit(
-        self, ledger_id: LedgerId, key: bytes, recovery: bool, *, fenced_too: bool = False
-    ) -> LedgerDescriptor | None:
-        """Whether something may be added to a ledger; what is known of it, if anything is.
-
-        Raises:
-            LedgerFencedError, UnauthorizedError, DiskFullError, BookieFailedError
-        """
-        _check_form(ledger_id, key)
-        if self._disk_state.now is not _WRITABLE or self._disk_state.closing:
-            self._disk_state.refuse_if_stopped()
-            if not recovery:
-                raise DiskFullError("this bookie's disk is full: read-only")
-        groups = self._commit.groups
-        if groups.blocked is not None and groups.in_flight > self._inflight_bytes:
-            raise DiskFullError(f"the journal cannot be written for now: {in_words(groups.blocked)}")
-        ledger = self._ledgers.ledgers.get(ledger_id)
-        if ledger is None:
-            if ledger_id in self._ledgers.dropped:
-                raise LedgerFencedError(f"ledger {ledger_id} was deleted")
-        else:
-            ledger.check_key(key)
-        if recovery or fenced_too:
-            return ledger
-        limbo = self._unknowns.limbo is not None and self._unknowns.in_limbo(ledger_id)
-        if limbo or (ledger is not None and ledger.fenced):
-            raise LedgerFencedError(f"ledger {ledger_id} is fenced")
-        return ledger
-
-    def _known(self, ledger_id: LedgerId, key: bytes) -> LedgerDescriptor | None:
-        """What is known of the ledger, if anything is; its key is compared, if one is known."""
-        _check_form(ledger_id, key)
-        ledger = self._ledgers.ledgers.get(ledger_id)
-        if ledger is not None:
-            ledger.check_key(key)
-        return ledger
-
     def _learn_key(self, ledger: LedgerDescriptor, key: bytes) -> None:
         ledger.learn_key(key)
         self._ledgers.changed(ledger)
         self._commit.add_record(ledger.ledger_id, state_record(ledger.ledger_id, StateRecordKind.KEY, key))
-
-
-def _check_form(ledger_id: LedgerId, key: bytes) -> None:
-    """
-    Raises:
-        UnauthorizedError: no client makes such a key, and no index has room for it.
-    """
-    if len(key) != KEY_SIZE:
-        raise UnauthorizedError(f"ledger {ledger_id}: a master key has {KEY_SIZE} bytes, and this one {len(key)}")

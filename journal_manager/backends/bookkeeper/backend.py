@@ -17,8 +17,8 @@ from bookkeeper.access.ownership import owner_text
 from bookkeeper.chains import new_password
 from bookkeeper.client.config import ACK_QUORUM, ENSEMBLE, WRITE_QUORUM
 from bookkeeper.errors import ConfigError, in_words
-from bookkeeper.gateways.lease import LeaseEntry, LeaseLostError, StoreLease
-from bookkeeper.gateways.process_location import OwnLocation, own_location
+from bookkeeper.leases.lease import LeaseEntry, LeaseLostError, StoreLease
+from bookkeeper.leases.process_location import OwnLocation, own_location
 from bookkeeper.real import SystemClock, read_private
 from bookkeeper.seams import Clock
 from journal_manager.backends.bookkeeper.address import PREFIX, plain

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from bookkeeper.client.tasks import Tasks
-from bookkeeper.gateways.lease import Lease
+from bookkeeper.leases.lease import Lease
 from bookkeeper.seams import Clock
 from segments.errors import SequenceTooOldError, StreamNotFoundError, StreamNotReadyError
 from segments.gateway.config import GrpcGatewayConfig

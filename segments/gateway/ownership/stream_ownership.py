@@ -16,7 +16,7 @@ from typing import Generic, Protocol, TypeVar
 
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookKeeperError, in_words
-from bookkeeper.gateways.lease import Lease, LeaseEntry, NamespaceOwnedError
+from bookkeeper.leases.lease import Lease, LeaseEntry, NamespaceOwnedError
 from bookkeeper.metrics import Counter
 from bookkeeper.seams import Clock
 from segments.errors import (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bookkeeper.errors import require
-from bookkeeper.gateways.lease import Lease
+from bookkeeper.leases.lease import Lease
 from bookkeeper.meta import Metadata
 from journal_manager import EditLog, open_snapshots
 from spark_wal.webhdfs.contents.blob_store import BlobStore

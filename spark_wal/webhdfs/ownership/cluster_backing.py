@@ -7,8 +7,8 @@ from typing import Final
 from urllib.parse import quote
 
 from bookkeeper import BookKeeper, ClientConfig
-from bookkeeper.gateways.lease import LEASE_S, StoreLease
-from bookkeeper.gateways.process_location import NOWHERE, OwnLocation
+from bookkeeper.leases.lease import LEASE_S, StoreLease
+from bookkeeper.leases.process_location import NOWHERE, OwnLocation
 from bookkeeper.seams import Clock, Seams
 from spark_wal.webhdfs.config import GatewayConfig
 from spark_wal.webhdfs.contents.ledger_blobs import LedgerBlobs

@@ -24,7 +24,7 @@ from enum import Enum
 from typing import Final
 
 from bookkeeper.errors import in_words
-from bookkeeper.gateways.lease import Lease, LeaseEntry, LeaseLostError, NamespaceOwnedError
+from bookkeeper.leases.lease import Lease, LeaseEntry, LeaseLostError, NamespaceOwnedError
 from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Clock
 from journal_manager import JournalError, SnapshotStore

@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Final, Protocol
 
-from bookkeeper.gateways.lease import Lease
+from bookkeeper.leases.lease import Lease
 from bookkeeper.rate_limited_log import RateLimitedLogger
 from bookkeeper.seams import Clock
 from journal_manager import (

@@ -13,8 +13,8 @@ from __future__ import annotations
 from urllib.parse import quote, unquote, urlsplit
 
 from bookkeeper.errors import ConfigError, DirectoryLockedError
-from bookkeeper.gateways.lease import SoleOwner
-from bookkeeper.gateways.process_location import NOWHERE, OwnLocation
+from bookkeeper.leases.lease import SoleOwner
+from bookkeeper.leases.process_location import NOWHERE, OwnLocation
 from bookkeeper.meta.service_uri import unescaped
 from bookkeeper.seams import Lock, Seams, Worker
 from spark_wal.webhdfs.config import GatewayConfig

@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from bookkeeper.gateways.process_location import NOWHERE
+from bookkeeper.leases.process_location import NOWHERE
 from bookkeeper.seams import Seams
 from bookkeeper.testing.cluster import SimCluster
 from journal_manager import JournalError, RequestId, RetentionPolicy, replicated

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from bookkeeper.chains import OwnedNode
-from bookkeeper.gateways.lease import StoreLease
+from bookkeeper.leases.lease import StoreLease
 from bookkeeper.meta.store import Check
 from bookkeeper.outcome import Outcome
 from bookkeeper.testing.patches import Replacements, replaced

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 from bookkeeper import BookKeeper
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookKeeperError
-from bookkeeper.gateways.lease import StoreLease
+from bookkeeper.leases.lease import StoreLease
 from bookkeeper.outcome import Outcome
 from bookkeeper.seams import Seams
 from segments.errors import StreamError

@@ -74,6 +74,7 @@ from bookkeeper.storage.reads.entry_places import EntryPlaces
 from bookkeeper.storage.reads.entry_reader import EntryReader
 from bookkeeper.storage.scrub.scrub_notes import ScrubNotes
 from bookkeeper.storage.start.group_continuity import GroupContinuity
+from bookkeeper.storage.updates.fencing import LedgerFencing
 from bookkeeper.storage.updates.ledger_updates import LedgerUpdates
 from bookkeeper.testing.patches import Patch, patches
 from bookkeeper.testing.world import SimDisk
@@ -366,22 +367,22 @@ def _watch_not_armed_again(patch: Patch) -> None:
 def _fence_in_memory(patch: Patch) -> None:
     """A fence is not journalled."""
 
-    def fence(self: LedgerUpdates, ledger_id: LedgerId, master_key: bytes) -> None:
+    def fence(self: LedgerFencing, ledger_id: LedgerId, master_key: bytes) -> None:
         state = self._known(ledger_id, master_key)
         if state is None:
             state = StoredLedger(ledger_id, master_key)
             self._ledgers.ledgers.add(state)
         state.fenced = True
 
-    patch(LedgerUpdates, "fence", fence)
+    patch(LedgerFencing, "fence", fence)
 
 
 @_bug("fence-without-key", "K31 B3", 300)
 def _fence_without_key(patch: Patch) -> None:
     """The fence of a ledger never seen is journalled without its key, and skipped at replay."""
-    fence = LedgerUpdates.fence
+    fence = LedgerFencing.fence
 
-    def keyless(self: LedgerUpdates, ledger_id: LedgerId, master_key: bytes) -> None:
+    def keyless(self: LedgerFencing, ledger_id: LedgerId, master_key: bytes) -> None:
         if ledger_id in self._ledgers.ledgers or ledger_id in self._ledgers.dropped:
             fence(self, ledger_id, master_key)
             return
@@ -394,7 +395,7 @@ def _fence_without_key(patch: Patch) -> None:
         if not (kind == StateRecordKind.FENCED and bytes(entry[-1:]) == b"?"):
             apply_state(state, kind, entry)
 
-    patch(LedgerUpdates, "fence", keyless)
+    patch(LedgerFencing, "fence", keyless)
     patch(replayed_ledgers, "apply_state", skipping)
 
 
@@ -445,14 +446,14 @@ def _mark_before_sync(patch: Patch) -> None:
 @_bug("fence-ignored", "B3 R3", 50)
 def _fence_ignored(patch: Patch) -> None:
     """A bookie goes on taking adds to a ledger that it has fenced."""
-    admit = LedgerUpdates._admit
+    admit = LedgerFencing.admit
 
     def admitted(
-        self: LedgerUpdates, ledger_id: LedgerId, key: bytes, recovery: bool, *, fenced_too: bool = False
+        self: LedgerFencing, ledger_id: LedgerId, key: bytes, recovery: bool, *, fenced_too: bool = False
     ) -> Any:
         return admit(self, ledger_id, key, recovery, fenced_too=True)
 
-    patch(LedgerUpdates, "_admit", admitted)
+    patch(LedgerFencing, "admit", admitted)
 
 
 @_bug("empty-disk-trusted", "W10a B5", 500)
@@ -623,10 +624,10 @@ def _limbo_denies(patch: Patch) -> None:
 @_bug("limbo-takes-adds", "B9 B3", 100, FIRST_WITH_DAMAGE)
 def _limbo_takes_adds(patch: Patch) -> None:
     """A bookie that may have lost a fence goes on taking adds."""
-    admit = LedgerUpdates._admit
+    admit = LedgerFencing.admit
 
     def admitted(
-        self: LedgerUpdates, ledger_id: LedgerId, key: bytes, recovery: bool, *, fenced_too: bool = False
+        self: LedgerFencing, ledger_id: LedgerId, key: bytes, recovery: bool, *, fenced_too: bool = False
     ) -> Any:
         limbo, self._unknowns.limbo = self._unknowns.limbo, None
         try:
@@ -634,7 +635,7 @@ def _limbo_takes_adds(patch: Patch) -> None:
         finally:
             self._unknowns.limbo = limbo
 
-    patch(LedgerUpdates, "_admit", admitted)
+    patch(LedgerFencing, "admit", admitted)
     patch(StaleAdds, "must_ask", lambda self, ledger_id: False)
 
 

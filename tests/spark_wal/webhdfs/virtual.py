@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from functools import wraps
 from typing import Any
 
-from bookkeeper.gateways.lease import Lease, LeaseEntry
+from bookkeeper.leases.lease import Lease, LeaseEntry
 from bookkeeper.testing import SimLoop
 from journal_manager import (
     Chunks,

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from bookkeeper.gateways.lease import Lease, SoleOwner
 from bookkeeper.gateways.permissions import CallerRights
 from bookkeeper.ids import Address
+from bookkeeper.leases.lease import Lease, SoleOwner
 from bookkeeper.real import SystemClock
 from journal_manager import EditLog, open_snapshots
 from journal_manager.backends.memory import MemoryHub

@@ -16,14 +16,14 @@ from bookkeeper.access import Mode, Principal, PrincipalKind, Quota, Resource, S
 from bookkeeper.access.quota import PrincipalQuota
 from bookkeeper.access.quota_book import QuotaBook
 from bookkeeper.bookie.connections import connection_access
-from bookkeeper.bookie.permissions.ledger_permissions import LedgerPermissions
+from bookkeeper.bookie.ownership.ledger_permissions import LedgerPermissions
 from bookkeeper.errors import BookieError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.wire import Dialect, Status
 from tests.bookkeeper.bookie.cluster import Cluster
 from tests.bookkeeper.bookie.identity.test_ledger_keys import KEY, add, fence, write_lac
-from tests.bookkeeper.bookie.permissions.house import apply, clients_of, control_of, create, policy, run_named
-from tests.bookkeeper.bookie.permissions.test_ledger_permissions import of_dialect
+from tests.bookkeeper.bookie.ownership.house import apply, clients_of, control_of, create, policy, run_named
+from tests.bookkeeper.bookie.ownership.test_ledger_permissions import of_dialect
 
 NOT_HERE = (Status.NO_LEDGER, Status.NO_ENTRY)
 

@@ -22,7 +22,7 @@ from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.index import ledger_descriptor
 from bookkeeper.storage.index.moved_entries import MovedEntries
-from bookkeeper.storage.updates import ledger_updates
+from bookkeeper.storage.updates import fencing, ledger_updates
 from bookkeeper.storage.updates.record_runs import one_record
 from tests.bookkeeper.storage.recording_disk import RecordingDisk, crash_images
 from tests.bookkeeper.storage.workload import (
@@ -92,43 +92,6 @@ def test_the_key_goes_ahead_of_entries_that_were_built_in_its_place(disk: Record
     engine, workers = open_engine(disk)
     assert [read(engine, workers, 1, each) for each in (5, 6, 9)] == [make_entry(1, each, lac=0) for each in (5, 6, 9)]
     assert engine.master_key(lid(1)) == KEY
-
-
-@pytest.mark.rule("B2", "B3", "K31")
-def test_a_fence_is_visible_at_once_durable_later_and_for_ever(disk: RecordingDisk) -> None:
-    engine, workers = open_engine(disk)
-    add(engine, 1, 0)
-    answers: Answers = []
-    engine.fence(lid(1), KEY, answers.append)
-    engine.fence(lid(2), KEY, answers.append)
-    assert answers == []
-    with pytest.raises(LedgerFencedError):
-        add(engine, 1, 1)
-    with pytest.raises(LedgerFencedError):
-        add(engine, 2, 0)
-    workers.pump()
-    assert answers == [None, None]
-    for _ in range(2):
-        engine, workers = open_engine(disk)
-        assert engine.is_fenced(lid(1)) and engine.is_fenced(lid(2)) and not engine.is_fenced(lid(3))
-        with pytest.raises(UnauthorizedError):
-            engine.fence(lid(2), b"x" * 20, answers.append)
-        engine.append_entry(lid(1), KEY, make_entry(1, 1), recovery=True)
-        engine.when_durable(answers.append)
-        workers.pump()
-
-
-@pytest.mark.rule("B2", "R3")
-def test_a_second_fence_waits_for_the_adds_before_it(disk: RecordingDisk) -> None:
-    engine, workers = open_engine(disk)
-    engine.fence(lid(1), KEY, lambda error: None)
-    workers.pump()
-    engine.append_entry(lid(1), KEY, make_entry(1, 0), recovery=True)
-    answers: Answers = []
-    engine.fence(lid(1), KEY, answers.append)
-    assert answers == []
-    workers.pump()
-    assert answers == [None]
 
 
 @pytest.mark.rule("B4")
@@ -211,7 +174,7 @@ def test_a_disk_that_has_such_a_key_starts_and_its_ledgers_have_none(
     """A former version took it: its journal has the record, and its index the row, if the key fits into one. Then
     every start ended where it writes what it has replayed."""
     with monkeypatch.context() as former:
-        former.setattr(ledger_updates, "_check_form", lambda ledger_id, key: None)
+        former.setattr(fencing, "_check_form", lambda ledger_id, key: None)
         engine, workers = open_engine(disk)
         if act is write_lac and size > 255:
             return  # it was refused there, too

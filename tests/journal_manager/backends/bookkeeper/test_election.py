@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from bookkeeper.gateways.lease import LeaseLostError, StoreLease
-from bookkeeper.gateways.process_location import NOWHERE
+from bookkeeper.leases.lease import LeaseLostError, StoreLease
+from bookkeeper.leases.process_location import NOWHERE
 from journal_manager.backends.bookkeeper.backend import LeaseElection
 from journal_manager.backends.bookkeeper.shared_client import SharedClient
 from journal_manager.errors import ElectionLostError

@@ -11,8 +11,8 @@ import pytest
 
 from bookkeeper.access import Principal, QuotaKind, QuotaRefusal
 from bookkeeper.gateways.caller import Caller
-from bookkeeper.gateways.lease import StoreLease
 from bookkeeper.gateways.permissions import CallerRights
+from bookkeeper.leases.lease import StoreLease
 from segments.entries import RecordColumns
 from segments.errors import BatchRefusedError, StreamAccessError, StreamConfigError, StreamOwnedError
 from segments.gateway.calls.publish_calls import PublishCalls

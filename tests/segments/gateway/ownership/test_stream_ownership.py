@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from bookkeeper.client.tasks import Tasks
-from bookkeeper.gateways.lease import LeaseEntry, NamespaceOwnedError
+from bookkeeper.leases.lease import LeaseEntry, NamespaceOwnedError
 from bookkeeper.real import SystemClock
 from segments.errors import (
     GatewayRedirectError,

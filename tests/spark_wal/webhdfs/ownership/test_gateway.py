@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from bookkeeper.gateways.lease import LeaseEntry, LeaseLostError, NamespaceOwnedError
+from bookkeeper.leases.lease import LeaseEntry, LeaseLostError, NamespaceOwnedError
 from journal_manager import JournalFencedError, JournalUnavailableError
 from spark_wal.webhdfs.config import GatewayConfig
 from spark_wal.webhdfs.contents.blob_store import MemoryBlobs

@@ -6,7 +6,7 @@ import pytest
 
 from bookkeeper import wire
 from bookkeeper.access import LedgerOperation, Right, allowed_by
-from bookkeeper.bookie.permissions.operation import BIT, EVERYTHING, bits_of, key_of, operation_of
+from bookkeeper.bookie.ownership.operation import BIT, EVERYTHING, bits_of, key_of, operation_of
 from bookkeeper.ids import LedgerId
 from tests.bookkeeper.bookie.identity.test_ledger_keys import KEY, add, fence
 

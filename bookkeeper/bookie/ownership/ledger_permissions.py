@@ -44,8 +44,8 @@ from bookkeeper.access import (
 from bookkeeper.access.observation import Observations
 from bookkeeper.access.ownership import NO_OWNER, ledgers_of, owner_in
 from bookkeeper.bookie.identity.ledger_keys import ANSWER_S, READS, fits
-from bookkeeper.bookie.permissions.operation import BEGINS, BIT, CLAIMS, EVERYTHING, MAKES, bits_of
-from bookkeeper.bookie.permissions.owner_log import OwnerLog
+from bookkeeper.bookie.ownership.operation import BEGINS, BIT, CLAIMS, EVERYTHING, MAKES, bits_of
+from bookkeeper.bookie.ownership.owner_log import OwnerLog
 from bookkeeper.errors import BookKeeperError, NoSuchLedgerError, in_words
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerMetadata

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bookkeeper.errors import MetadataFormatError, MetadataUnavailableError
-from bookkeeper.gateways.lease import (
+from bookkeeper.leases.lease import (
     DRIFT,
     LEASE_S,
     LOOKS,
@@ -23,7 +23,7 @@ from bookkeeper.gateways.lease import (
     StoreLease,
     renewed_by,
 )
-from bookkeeper.gateways.process_location import NOWHERE, OwnLocation, ProcessLocation
+from bookkeeper.leases.process_location import NOWHERE, OwnLocation, ProcessLocation
 from bookkeeper.meta import Version
 from bookkeeper.meta.stores.memory import Fate, MemoryCluster, MemoryStore
 from bookkeeper.meta.stores.process_identity import ProcessIdentity

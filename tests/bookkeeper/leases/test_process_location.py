@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from bookkeeper.gateways.process_location import NOWHERE, OwnLocation, ProcessLocation, own_location
+from bookkeeper.leases.process_location import NOWHERE, OwnLocation, ProcessLocation, own_location
 
 
 def ours(listen: str = "127.0.0.1:1") -> ProcessLocation:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bookkeeper.access import Resource
-from bookkeeper.bookie.permissions.owner_map import RECENT_MAX, OwnerMap
+from bookkeeper.bookie.ownership.owner_map import RECENT_MAX, OwnerMap
 
 NAMES = [Resource.parse(f"ledgers:{name}") for name in "abc"]
 

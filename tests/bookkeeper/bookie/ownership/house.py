@@ -11,7 +11,7 @@ from bookkeeper.access import Grant, Mode, Policy, PolicyChange, Resource, Subje
 from bookkeeper.access.ownership import OWNER_KEY
 from bookkeeper.access.rights import parse_rights
 from bookkeeper.auth.config import AuthConfig
-from bookkeeper.bookie.permissions.ledger_permissions import LedgerPermissions
+from bookkeeper.bookie.ownership.ledger_permissions import LedgerPermissions
 from bookkeeper.ids import Address, BookieId, LedgerId
 from bookkeeper.meta import Metadata
 from bookkeeper.net.client_handshake import ClientSecurity

@@ -51,7 +51,7 @@ from bookkeeper.errors import (
     MetadataFormatError,
     NoSuchKeyError,
 )
-from bookkeeper.gateways.process_location import NOWHERE, OwnLocation, ProcessLocation
+from bookkeeper.leases.process_location import NOWHERE, OwnLocation, ProcessLocation
 from bookkeeper.meta.store import MetadataStore, Version, settled_create, settled_set
 from bookkeeper.seams import Clock
 

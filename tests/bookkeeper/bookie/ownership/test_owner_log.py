@@ -12,8 +12,8 @@ import pytest
 
 from bookkeeper.access import Resource
 from bookkeeper.bookie.identity.owner_file import NAME
-from bookkeeper.bookie.permissions import owner_log
-from bookkeeper.bookie.permissions.owner_log import OwnerLog
+from bookkeeper.bookie.ownership import owner_log
+from bookkeeper.bookie.ownership.owner_log import OwnerLog
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import LedgerId
 from bookkeeper.seams import File, Seams

@@ -19,7 +19,7 @@ from typing import Final
 
 from bookkeeper.access import Resource
 from bookkeeper.bookie.identity.owner_file import NAME, ReadOwners, decode_owners, encode_group
-from bookkeeper.bookie.permissions.owner_map import OwnerMap
+from bookkeeper.bookie.ownership.owner_map import OwnerMap
 from bookkeeper.errors import BookieFailedError, in_words
 from bookkeeper.ids import LedgerId
 from bookkeeper.seams import Disk, File, Worker

@@ -11,8 +11,8 @@ import pytest
 
 from bookkeeper import wire
 from bookkeeper.access import LedgerOperation, Mode, Policy, Principal, PrincipalKind, Resource
-from bookkeeper.bookie.permissions.ledger_permissions import WAITING_MAX, Asked, LedgerPermissions
-from bookkeeper.bookie.permissions.owner_log import OwnerLog
+from bookkeeper.bookie.ownership.ledger_permissions import WAITING_MAX, Asked, LedgerPermissions
+from bookkeeper.bookie.ownership.owner_log import OwnerLog
 from bookkeeper.errors import MetadataUnavailableError, NoSuchLedgerError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.meta import Metadata
@@ -20,7 +20,7 @@ from bookkeeper.wire import Dialect, Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster
 from tests.bookkeeper.bookie.identity.test_ledger_keys import KEY, OTHER, add, fence, write_lac
 from tests.bookkeeper.bookie.identity.test_limbo_ledgers import named
-from tests.bookkeeper.bookie.permissions.house import (
+from tests.bookkeeper.bookie.ownership.house import (
     Clients,
     apply,
     clients_of,
@@ -325,7 +325,7 @@ def test_a_hand_over_counts_for_a_request_that_waits_for_the_former_owner(monkey
 @pytest.mark.rule("X12b")
 def test_the_claim_of_a_ledger_that_can_be_brought_back_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cause: a bookie that holds nothing of it any more took its claim for that of a ledger that is gone for good."""
-    monkeypatch.setattr("bookkeeper.bookie.permissions.owner_log.TIDY_AT", 1)
+    monkeypatch.setattr("bookkeeper.bookie.ownership.owner_log.TIDY_AT", 1)
 
     async def main(cluster: Cluster) -> None:
         metadata = await cluster.up()
@@ -489,8 +489,8 @@ def test_a_flood_of_unknown_ledgers_waits_in_a_queue_with_an_end(monkeypatch: py
             raise NoSuchLedgerError("there is none")
 
         monkeypatch.setattr(cluster.server._metadata.ledgers, "read", late)
-        monkeypatch.setattr("bookkeeper.bookie.permissions.ledger_permissions.WAITING_MAX", 10)
-        monkeypatch.setattr("bookkeeper.bookie.permissions.ledger_permissions.SHARE", 1)
+        monkeypatch.setattr("bookkeeper.bookie.ownership.ledger_permissions.WAITING_MAX", 10)
+        monkeypatch.setattr("bookkeeper.bookie.ownership.ledger_permissions.SHARE", 1)
         async with clients_of(cluster) as clients:
             await clients.connection("b")
             wanted = [wire.ReadEntry(LedgerId(1000 + at), EntryId(0)) for at in range(12)]
@@ -515,7 +515,7 @@ def test_a_flood_of_one_principal_keeps_no_other_out(monkeypatch: pytest.MonkeyP
         assert cluster.server is not None
         ledgers = cluster.server._metadata.ledgers
         read, go = ledgers.read, asyncio.Event()
-        monkeypatch.setattr("bookkeeper.bookie.permissions.ledger_permissions.WAITING_MAX", 16)
+        monkeypatch.setattr("bookkeeper.bookie.ownership.ledger_permissions.WAITING_MAX", 16)
 
         async def late(ledger_id: LedgerId, *, fresh: bool = False) -> Any:
             if ledger_id >= 1_000_000:
