@@ -22,6 +22,10 @@ HEADER: Final = Struct(">ii56x")
 GROUP: Final = Struct(">qqii")
 _SIZE_MAX: Final = 0x7FFF_FFFF
 """The greatest size of a group: it has 31 bits."""
+RUNS_MAX: Final = 1 << 24
+"""Runs that are made of an answer at most: 24 bytes of it may stand for any number of them."""
+_END_MAX: Final = (1 << 63) - 1
+"""The greatest entry that a list may have."""
 
 
 class SequenceGroup(NamedTuple):
@@ -37,6 +41,11 @@ class SequenceGroup(NamedTuple):
         """The group's last entry."""
         return self.last_start + self.size - 1
 
+    @property
+    def sequences(self) -> int:
+        """How many sequences it stands for."""
+        return (self.last_start - self.first_start) // self.period + 1 if self.period else 1
+
 
 class HeldEntries:
     """The entries that one bookie says it holds of one ledger. ``entry_id in held``; iterating gives runs."""
@@ -46,6 +55,8 @@ class HeldEntries:
         self._starts = [group.first_start for group in self.groups]
 
     def __repr__(self) -> str:
+        if self.sequences > RUNS_MAX:
+            return f"HeldEntries({self.sequences} sequences)"
         return f"HeldEntries({', '.join(f'{first}..{last}' for first, last in self.runs())})"
 
     def __contains__(self, entry_id: object) -> bool:
@@ -73,13 +84,34 @@ class HeldEntries:
 
     def __len__(self) -> int:
         """How many entries the bookie holds. Groups do not overlap, so no entry is counted twice."""
-        return sum(g.size * ((g.last_start - g.first_start) // g.period + 1 if g.period else 1) for g in self.groups)
+        return min(sum(group.size * group.sequences for group in self.groups), _END_MAX)
+
+    @property
+    def sequences(self) -> int:
+        """How many sequences the groups stand for."""
+        return sum(group.sequences for group in self.groups)
+
+    @property
+    def last(self) -> int:
+        """The greatest entry; -1: there is none."""
+        return self.groups[-1].end if self.groups else -1
 
     def __bool__(self) -> bool:
         return bool(self.groups)
 
     def runs(self) -> Iterator[tuple[int, int]]:
-        """(first, last) of each run of consecutive entries, in ascending order. Groups that touch make one run."""
+        """(first, last) of each run of consecutive entries, in ascending order. Groups that touch make one run.
+
+        Raises:
+            MalformedFrameError: they stand for more than ``RUNS_MAX`` sequences; no bookie holds so many.
+        """
+        if self.sequences > RUNS_MAX:
+            raise MalformedFrameError(
+                f"a list of entries stands for {self.sequences} sequences of entries, and {RUNS_MAX} are believed"
+            )
+        return self._runs()
+
+    def _runs(self) -> Iterator[tuple[int, int]]:
         pending: tuple[int, int] | None = None
         for group in self.groups:
             for start in range(group.first_start, group.last_start + 1, group.period or 1):
@@ -124,7 +156,7 @@ def decode_availability(body: bytes) -> HeldEntries:
     for group in groups:
         single = group.period == 0 and group.first_start == group.last_start
         several = group.period >= group.size and group.last_start >= group.first_start
-        if group.size < 1 or group.first_start <= last or not (single or several):
+        if group.size < 1 or group.first_start <= last or group.end > _END_MAX or not (single or several):
             raise MalformedFrameError(
                 f"a list of entries has a bad group: its sequences begin at entries {group.first_start} to "
                 f"{group.last_start}, every {group.period}, with {group.size} entries each; the group before it ends "

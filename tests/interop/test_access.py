@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -25,6 +25,9 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
 
 if (_missing := whats_missing()) is not None:
     pytest.skip(f"permissions of Apache's client are not tried: {_missing}", allow_module_level=True)
+
+UNAUTHORIZED, READ, RECOVERY = -102, -1, -10
+"""BKException's codes: no access; and those that Java makes of whatever refuses it while a ledger is opened."""
 
 ONE = Shape(ensemble=1, write_quorum=1, ack_quorum=1)
 
@@ -99,3 +102,32 @@ def test_apaches_client_has_its_own_ledgers_and_no_others(stage: Stage, protocol
     assert a.open(never_written.id).confirmed == -1
     a.close()
     b.close()
+
+
+@pytest.mark.rule("X12", "X13")
+@pytest.mark.parametrize("protocol", ["v2", "v3"])
+def test_apaches_client_hears_what_it_may_not_do_and_tries_it_no_more(stage: Stage, protocol: str) -> None:
+    """Each refusal is one that Java has a word for, and ends the operation: no call here waits for its time-out."""
+    a, b = stage.client("tenant-a", protocol), stage.client("tenant-b", protocol)
+    named = b.create(replace(ONE, custom={"bookkeeper.owner": b"ledgers:tenant-a"}))
+    assert refused(lambda: named.append(b"squatted")) == UNAUTHORIZED, "an add"
+    writer = a.create(ONE)
+    writer.append_many([b"0", b"1"])
+    assert refused(lambda: b.open(writer.id, recovery=False)) in (UNAUTHORIZED, READ), "its last add confirmed"
+    assert refused(lambda: b.open(writer.id)) in (UNAUTHORIZED, RECOVERY), "a fence"
+    writer.append(b"2")
+    writer.close()
+    again = b.open(writer.id, recovery=False)
+    assert refused(lambda: again.read(0, 2)) == UNAUTHORIZED, "closed, so that its end is in the metadata"
+    if protocol == "v2":  # Java has no batches in the other one
+        assert refused(lambda: again.read_batch(0, 3, 1 << 20)) == UNAUTHORIZED, "a batch"
+    assert a.open(writer.id).read(0, 2) == [b"0", b"1", b"2"]
+    a.close()
+    b.close()
+
+
+def refused(work: Callable[[], object]) -> int | None:
+    """The code of the BKException that a call ends with."""
+    with pytest.raises(JavaError) as error:
+        work()
+    return error.value.code

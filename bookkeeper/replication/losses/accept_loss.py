@@ -250,8 +250,8 @@ class _Survey:
         top = int(self._metadata.fragments[index].first_entry) - 1
         for bookie in self._metadata.fragments[index].ensemble:
             listed = held[bookie]
-            for _, last in listed.runs() if isinstance(listed, HeldEntries) else listed:
-                top = max(top, last)
+            ends = [listed.last] if isinstance(listed, HeldEntries) else [last for _, last in listed]
+            top = max([top, *ends])
         return top
 
     def _gaps(self, held: Mapping[BookieId, Held], end: int) -> list[range]:

@@ -8,7 +8,7 @@ each that the cluster goes on without it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -16,7 +16,7 @@ from bookkeeper.client.bookie_request import listed, reply_of
 from bookkeeper.client.bookies.bookie_pool import BookiePool
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.services import ClientServices
-from bookkeeper.errors import BookieUnavailableError, BookKeeperError, IllegalOperationError
+from bookkeeper.errors import BookieUnavailableError, BookKeeperError, IllegalOperationError, MalformedFrameError
 from bookkeeper.ids import Address, BookieId, IdRanges, LedgerId
 from bookkeeper.meta.acceptance import accept as accept_in_store
 from bookkeeper.wire import ListEntries, ledgers_dropped, ledgers_held
@@ -26,6 +26,12 @@ KEEP_S: Final = 7 * 24 * 3600
 
 START_MAX: Final = 1 << 62
 """Pages begin below this id; a page has as many ranges as fit into a frame."""
+
+RANGES_MAX: Final = 1 << 24
+"""Ranges of ledgers that one bookie may list."""
+
+HELD_MAX: Final = 1 << 26
+"""Ledgers that one bookie may say it holds."""
 
 
 @dataclass(slots=True)
@@ -114,10 +120,10 @@ async def _ask_one(services: ClientServices, bookie: BookieId, listed: IdRanges,
     try:
         held = await _list(services, bookie, ledgers_held)
         dropped = await _list(services, bookie, ledgers_dropped)
+        found.asked[bookie] = held_count(bookie, held)
     except BookKeeperError as error:
         found.away[bookie] = str(error)
         return
-    found.asked[bookie] = sum(last - first + 1 for first, last in held)
     found.used.update(held)
     found.used.update(dropped)
     for first, last in held:
@@ -131,9 +137,34 @@ async def _list(services: ClientServices, bookie: BookieId, which: Callable[[int
     found: list[tuple[int, int]] = []
     start = 0
     while start < START_MAX and (page := await _page(services, bookie, which(start))):
+        check_ranges(bookie, start, page, len(found))
         found += page
         start = page[-1][1] + 1
     return found
+
+
+def check_ranges(bookie: BookieId, start: int, page: Sequence[tuple[int, int]], before: int) -> None:
+    """Check a page of ranges that begins at ``start`` and follows ``before`` others: a list comes to an end.
+
+    Raises:
+        MalformedFrameError: it does not; nothing that the bookie says is believed.
+    """
+    if page[0][0] < start:
+        raise MalformedFrameError(f"{bookie} lists id {page[0][0]} where it was asked for those from {start} on")
+    if before + len(page) > RANGES_MAX:
+        raise MalformedFrameError(f"{bookie} lists more than {RANGES_MAX} ranges of ledgers, and goes on")
+
+
+def held_count(bookie: BookieId, ranges: Sequence[tuple[int, int]]) -> int:
+    """How many ledgers a bookie says it holds. Each of them is looked at.
+
+    Raises:
+        MalformedFrameError: more than a bookie can hold; nothing that it says is believed.
+    """
+    count = sum(last - first + 1 for first, last in ranges)
+    if count > HELD_MAX:
+        raise MalformedFrameError(f"{bookie} says that it holds {count} ledgers, and {HELD_MAX} are believed")
+    return count
 
 
 async def _page(services: ClientServices, bookie: BookieId, which: LedgerId) -> list[tuple[int, int]]:

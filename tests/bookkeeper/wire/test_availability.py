@@ -12,6 +12,7 @@ from bookkeeper.errors import MalformedFrameError
 from bookkeeper.wire.availability import (
     GROUP,
     HEADER,
+    RUNS_MAX,
     HeldEntries,
     SequenceGroup,
     decode_availability,
@@ -58,6 +59,7 @@ def test_periods_are_honoured_as_other_encoders_may_use_them() -> None:
         HEADER.pack(0, 1) + GROUP.pack(5, 9, 2, 0),
         HEADER.pack(0, 1) + GROUP.pack(5, 9, 4, 2),
         HEADER.pack(0, 1) + GROUP.pack(9, 5, 1, 2),
+        HEADER.pack(0, 1) + GROUP.pack(0, (1 << 63) - 1, 2, 2),
         HEADER.pack(0, 2) + GROUP.pack(5, 5, 4, 0) + GROUP.pack(8, 8, 1, 0),
     ],
 )
@@ -72,3 +74,15 @@ def test_all_of_a_range_is_there_exactly_if_every_entry_is(runs: list[tuple[int,
     for first in range(11):
         for last in range(first, 11):
             assert held.holds_all(first, last) == all(entry in held for entry in range(first, last + 1)), (first, last)
+
+
+@pytest.mark.rule("X40")
+def test_a_few_bytes_that_stand_for_any_number_of_entries_cost_nothing() -> None:
+    """Cause: a bookie's answer of 24 bytes was made into as many runs as it wanted, by whoever lists or rolls back."""
+    held = decode_availability(HEADER.pack(0, 1) + GROUP.pack(0, (1 << 63) - 3, 2, 3))
+    assert 1 << 62 in held and held.last == (1 << 63) - 2 and len(held) > 1 << 62
+    assert held.sequences > RUNS_MAX and repr(held) == f"HeldEntries({held.sequences} sequences)"
+    with pytest.raises(MalformedFrameError, match="are believed"):
+        held.runs()
+    assert len(decode_availability(HEADER.pack(0, 1) + GROUP.pack(0, (1 << 63) - 1, 1, 1))) == (1 << 63) - 1
+    assert HeldEntries().last == -1 and list(HeldEntries().runs()) == []

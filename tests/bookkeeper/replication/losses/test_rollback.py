@@ -8,9 +8,10 @@ import pytest
 
 from bookkeeper.bookie.garbage.garbage_collector import GarbageCollector
 from bookkeeper.client.bookkeeper import BookKeeper
-from bookkeeper.errors import IllegalOperationError, MetadataRolledBackError
+from bookkeeper.errors import IllegalOperationError, MalformedFrameError, MetadataRolledBackError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.replication.losses import accept, look
+from bookkeeper.replication.losses.rollback import HELD_MAX, RANGES_MAX, check_ranges, held_count
 from bookkeeper.testing.cluster import SimCluster
 from tests.bookkeeper.replication.clusters import written
 
@@ -173,3 +174,17 @@ def test_a_deleted_ledger_is_not_among_those_that_metadata_have_lost() -> None:
             cluster._passwords.pop(lost)
 
     SimCluster().run(story)
+
+
+@pytest.mark.rule("X40")
+def test_a_bookie_that_lists_what_it_cannot_hold_is_not_believed() -> None:
+    """Else one page after another, or one range, would keep whoever asks for ever."""
+    bookie = BookieId("liar")
+    check_ranges(bookie, 0, [(0, 1 << 60)], 0)
+    assert held_count(bookie, [(0, 9), (20, 20)]) == 11
+    with pytest.raises(MalformedFrameError, match="liar lists id 3 where it was asked for those from 4 on"):
+        check_ranges(bookie, 4, [(3, 3)], 1)
+    with pytest.raises(MalformedFrameError, match="and goes on"):
+        check_ranges(bookie, 4, [(4, 4)], RANGES_MAX)
+    with pytest.raises(MalformedFrameError, match="are believed"):
+        held_count(bookie, [(0, HELD_MAX)])
