@@ -28,7 +28,7 @@ from bookkeeper.errors import (
 from bookkeeper.ids import NO_ENTRY, BookieId, EntryId
 from bookkeeper.ledger import HEADER, DigestScheme, LedgerMetadata
 from bookkeeper.ledger import read as reader_machine
-from bookkeeper.ledger.read import BatchSupport, FragmentReader, ReplicaOrder
+from bookkeeper.ledger.read import BatchSupport, FragmentReader, ReplicaOrder, RunLength
 from bookkeeper.seams import Buffer
 from bookkeeper.wire import BatchRead, BatchReply, ReadEntry, ReadReply, Reply
 
@@ -56,6 +56,8 @@ class EntrySource:
         """Bookies that are asked only when no other bookie has an entry."""
         self.read_config = services.config.reader()
         self.batches = BatchSupport()
+        self.lengths = RunLength(record.metadata, services.config.batch_read_bytes)
+        """How many entries are asked for at once, by their sizes."""
         self._order = ReplicaOrder()
         self._length_reported = False
         self._looking: asyncio.Task[LedgerMetadata | BookKeeperError] | None = None
@@ -92,6 +94,12 @@ class EntrySource:
         """The last entry of a ledger that is known to be closed; otherwise no entry."""
         metadata = self.record.metadata
         return metadata.last_entry if metadata.is_closed else NO_ENTRY
+
+    def run_length(self, first: int, last: int) -> int:
+        """How many entries from ``first`` on to ask for at once, if those up to ``last`` are wanted."""
+        metadata = self.record.metadata
+        batches = self.batches.asks_any(metadata.fragment_of(first).ensemble)
+        return self.lengths.of(metadata, first, last, batches=batches)
 
     def on_end(self, length: int) -> None:
         """Compare the ledger's length in its last entry with that in its metadata; warn once if they differ."""

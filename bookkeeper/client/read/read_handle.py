@@ -28,7 +28,6 @@ from bookkeeper.encryption import EntryOpener
 from bookkeeper.errors import BookKeeperError, ClientClosedError, IllegalOperationError
 from bookkeeper.ids import NO_ENTRY, EntryId, LedgerId
 from bookkeeper.ledger import DigestScheme, Entry, LedgerMetadata
-from bookkeeper.ledger.read import RunLength
 
 
 class ReadHandle:
@@ -55,11 +54,10 @@ class ReadHandle:
         self._source = EntrySource(services, record, digest, self._tasks, self._follower.on_lac)
         self._opened = OpenedEntries(self._source, opener)
         """Everything below this handle has entries as they are stored."""
-        self._singles = SingleReads(self._source, self._run_length)
+        self._singles = SingleReads(self._source)
         self._loop = asyncio.get_running_loop()
         self._let_go = False
         self._ended: BookKeeperError | None = None
-        self._lengths = RunLength(record.metadata, services.config.batch_read_bytes)
 
     async def start(self) -> None:
         """Ask how far the ledger may be read, and follow it if it is open. Raises: UnauthorizedError, BookieError."""
@@ -155,11 +153,11 @@ class ReadHandle:
         try:
             while running or first <= last:
                 while first <= last:
-                    count = self._run_length(first, last)
+                    count = self._source.run_length(first, last)
                     if len(running) >= (config.batch_reads_ahead if count > 1 else config.read_window):
                         break
                     if ahead_bytes is not None:
-                        fit = self._lengths.fitting(ahead_bytes) - asked
+                        fit = self._source.lengths.fitting(ahead_bytes) - asked
                         if running and fit < count:
                             break
                         count = min(count, max(1, fit))
@@ -172,7 +170,7 @@ class ReadHandle:
                 if (left := count - len(payloads)) > 0:  # entries are larger than was assumed: read the rest next
                     rest = start + len(payloads)
                     running.appendleft((rest, left, self._source.read(rest, left, bytes_max=most)))
-                self._lengths.on_payloads(payloads)
+                self._source.lengths.on_payloads(payloads)
                 yield EntryId(start), await self._opened.of(start, payloads)
         finally:
             for *_, future in running:
@@ -204,7 +202,7 @@ class ReadHandle:
             )
         self._require_confirmed(first, first)
         limit = bytes_max or self._services.config.batch_read_bytes
-        count = self._lengths.fitting(limit)
+        count = self._source.lengths.fitting(limit)
         last = min(self.last_add_confirmed, first + min(count, count_max or count) - 1)
         found: list[LedgerEntry] = []
         async with aclosing(self.read_batches(first, last)) as batches:
@@ -215,12 +213,6 @@ class ReadHandle:
                         return found
                     found.append(LedgerEntry(EntryId(entry_id), payload))
         return found
-
-    def _run_length(self, first: int, last: int) -> int:
-        """How many entries to ask for at once."""
-        metadata = self.metadata
-        batches = self._source.batches.asks_any(metadata.fragment_of(first).ensemble)
-        return self._lengths.of(metadata, first, last, batches=batches)
 
     def _require_confirmed(self, first: int, last: int) -> None:
         self._require_held()

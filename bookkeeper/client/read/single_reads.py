@@ -11,7 +11,7 @@ entry becomes a ``RunRead``, which continues with the other bookies.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from bookkeeper import codec
 from bookkeeper.client.read.entry_source import EntrySource, RunRead
@@ -28,11 +28,10 @@ _Waiting = list["asyncio.Future[bytes]"]
 
 
 class SingleReads:
-    """Collects the single reads of one turn. ``run_length(first, last)`` says how many entries make one run."""
+    """Collects the single reads of one turn."""
 
-    def __init__(self, source: EntrySource, run_length: Callable[[int, int], int]) -> None:
+    def __init__(self, source: EntrySource) -> None:
         self._source = source
-        self._run_length = run_length
         self._wanted: dict[int, _Waiting] = {}
         self._loop = asyncio.get_running_loop()
         self._hedged: HedgedReads[_PendingReads] = HedgedReads(source.read_config.hedge_ms)
@@ -56,7 +55,7 @@ class SingleReads:
     def _on_turn(self) -> None:
         wanted, self._wanted = self._wanted, {}
         source = self._source
-        plan = plan_reads(wanted, source.record.metadata, source.order, self._run_length)
+        plan = plan_reads(wanted, source.record.metadata, source.order, source.run_length)
         for first, count in plan.runs:
             waiting = [wanted[entry] for entry in range(first, first + count)]
             source.read(first, count).add_done_callback(_Handover(source, first, waiting))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import weakref
 from dataclasses import replace
 from typing import Any
 
@@ -341,5 +342,32 @@ def test_entries_that_are_larger_than_was_thought_make_shorter_runs() -> None:
                     assert sum(map(len, run)) < 2 * 4096 + 4096
                     found += run
                 assert found == payloads
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.parametrize("follows", [False, True])
+def test_a_reader_that_was_closed_is_freed_with_its_last_reference(*, follows: bool) -> None:
+    """Cause: a reader and what collects its single reads knew each other; each open ledger left thirty objects to the
+    collector."""
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, cluster.connect() as other:
+            ledger_id = await written(bk, 5, 20)
+            if follows:
+                writer = await bk.create_ledger()
+                await writer.append(b"x")
+                ledger_id = writer.id
+            gc.disable()
+            try:
+                reader = await other.open_ledger(ledger_id, recovery=False)
+                assert await reader.read_entry(0)
+                gone = weakref.ref(reader)
+                await reader.close()
+                del reader
+                await asyncio.sleep(1)
+                assert gone() is None
+            finally:
+                gc.enable()
 
     ScriptedCluster().run(story)
