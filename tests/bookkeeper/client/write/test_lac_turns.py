@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bookkeeper.client.write import lac_turns
-from bookkeeper.client.write.lac_turns import LAC_TURNS, AnotherTurn
+from bookkeeper.client.write.lac_turns import LAC_TURNS, LOOK, PACED, AnotherTurn
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger.write import PublishLac
 from tests.bookkeeper.validated import validated
@@ -37,6 +37,25 @@ def test_an_append_ends_the_count_and_nothing_goes_out() -> None:
     turns.on_turn(idle=True)
     assert turns.on_turn(idle=False) is None
     assert turns.want(NEWS)
+
+
+def turns_until_it_goes_out(turns: lac_turns.LacTurns) -> int:
+    assert turns.want(NEWS)
+    count = 1
+    while (step := turns.on_turn(idle=True)) is AnotherTurn.LATER:
+        count += 1
+    assert step == NEWS
+    return count
+
+
+def test_a_writer_that_pauses_after_each_append_is_not_waited_for_and_looked_at_now_and_then() -> None:
+    turns = LacTurns()
+    assert [turns_until_it_goes_out(turns) for _ in range(PACED)] == [LAC_TURNS] * PACED
+    waited = [turns_until_it_goes_out(turns) for _ in range(4 * LOOK)]
+    assert (waited.count(LAC_TURNS), waited.count(1)) == (4, 4 * LOOK - 4)
+    turns.want(NEWS)
+    assert turns.on_turn(idle=False) is None
+    assert [turns_until_it_goes_out(turns) for _ in range(PACED)] == [LAC_TURNS] * PACED, "one append begins it anew"
 
 
 @given(st.lists(st.booleans()))
