@@ -29,6 +29,7 @@ from bookkeeper.meta.records.deleted_ledgers import deleted_among
 from bookkeeper.meta.records.layout import Layout
 from bookkeeper.meta.records.lineage import COPYING, MOVED
 from bookkeeper.meta.records.paths import Paths
+from bookkeeper.meta.store import parent_of
 from bookkeeper.meta.store_copy import CopyReport, Progress, StoreCopy
 from bookkeeper.meta.store_steps import ClusterLocation, chunks, is_ledger, probe, walk
 from bookkeeper.meta.stores.memory import MemoryCluster, MemorySnapshot
@@ -156,11 +157,7 @@ async def take_backup(place: ClusterLocation, *, now_ms: int, progress: Progress
     generator = paths.root if layout is Layout.FLAT else paths.id_generator
     values: dict[str, bytes] = {}
     for root in (paths.root, paths.own_root, paths.own_root, paths.root):  # what names others between two looks at them
-        there = [path async for path in walk(store, (root,)) if path not in values]
-        for _, level in groupby(there[::-1], _depth):  # the deepest first: a stream's pages before what names them
-            for chunk in chunks(list(level), _AT_ONCE):
-                values.update(await _kept(place, chunk))
-                progress("reading", len(values), 0)
+        await _look(place, root, values, progress)
     for deleted in list(
         deleted_among(paths, values)
     ):  # it was deleted or brought back meanwhile: it can be brought back
@@ -208,6 +205,22 @@ async def restore_backup(
 
 def _node(value: bytes, children_made: int = 0) -> TreeNode:
     return TreeNode(value, 0, 0, 0, None, children_made)
+
+
+async def _look(place: ClusterLocation, root: str, values: dict[str, bytes], progress: Progress) -> None:
+    """Read what is below ``root`` and was not read before. What has another name since, as a stream may, loses the one
+    under which it was read: two names would lead to it."""
+    listed = [path async for path in walk(place.store, (root,))]
+    new = [path for path in listed if path not in values]
+    for _, level in groupby(new[::-1], _depth):  # the deepest first: a stream's pages before what names them
+        for chunk in chunks(list(level), _AT_ONCE):
+            values.update(await _kept(place, chunk))
+            progress("reading", len(values), 0)
+    gone = values.keys() - set(listed)
+    renamed = {(parent_of(path), values[path]): path for path in gone if path.startswith(f"{root}/") and values[path]}
+    for path in new:
+        if (was := renamed.get((parent_of(path), values.get(path, b"")))) is not None:
+            values.pop(was, None)
 
 
 def _depth(path: str) -> int:

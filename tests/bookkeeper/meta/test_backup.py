@@ -21,7 +21,7 @@ from bookkeeper.meta.cluster import Metadata, init_cluster_in
 from bookkeeper.meta.records import lineage
 from bookkeeper.meta.records.layout import Layout
 from bookkeeper.meta.records.paths import Paths
-from bookkeeper.meta.store import MetadataStore, ensure_created
+from bookkeeper.meta.store import Create, Delete, MetadataStore, ensure_created
 from bookkeeper.meta.store_copy import BEYOND_BACKUP, StoreCopy
 from bookkeeper.meta.store_steps import ClusterLocation, probe, refuse_live
 from tests.bookkeeper.meta.services import MemoryService, seams
@@ -250,3 +250,38 @@ async def test_a_restoration_is_continued_with_the_file_that_it_began_with(monke
     with pytest.raises(ClusterExistsError, match="another backup of this cluster"):
         await restore_backup(other, place(target), new_id="r2", progress=quiet, resume=True)
     assert (await restore_backup(backup, place(target), new_id="r3", progress=quiet, resume=True)).ledgers == 6
+
+
+@pytest.mark.rule("M9")
+@pytest.mark.parametrize("at", range(9))
+async def test_what_is_renamed_meanwhile_has_one_name(at: int) -> None:
+    """A stream is renamed at any moment of a backup."""
+    _, store = await cluster()
+    names = (await Metadata.over(store, seams())).own("segments", "names")
+    for name in ("a", "s", "z"):
+        await store.create(f"{names}/{name}", name.encode(), parents=True)
+    looks = 0
+
+    class Busy:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(store, name)
+
+        async def children(self, path: str) -> list[str]:
+            if path.endswith("-py"):
+                await self._one()
+            return await store.children(path)
+
+        async def get(self, path: str) -> Any:
+            if names in path:
+                await self._one()
+            return await store.get(path)
+
+        async def _one(self) -> None:
+            nonlocal looks
+            looks += 1
+            if looks == at:
+                await store.multi([Delete(f"{names}/s", None), Create(f"{names}/t", b"s")])
+
+    values = (await taken(Busy())).values
+    assert [path for path, value in values.items() if value == b"s"] in ([f"{names}/s"], [f"{names}/t"])
+    assert looks >= 6
