@@ -8,7 +8,7 @@ import pytest
 
 from bookkeeper import BookKeeper
 from bookkeeper.errors import BookieUnavailableError, BookKeeperError, SessionExpiredError
-from segments.chain import ledger_tags
+from segments.chain import SegmentContents, ledger_tags
 from segments.directory.directory import rename_stream, stream_names
 from segments.errors import StreamHeldError, StreamNotFoundError, StreamUnavailableError
 from segments.names import name_path, streams_path
@@ -16,6 +16,7 @@ from segments.retention.chain_steps import change_chain
 from segments.retention.deletion import LeakedLedgers, delete_stream, finish_deletions, stream_of, unfinished_deletions
 from segments.retention.hold_node import HoldNode
 from segments.retention.holds import Hold
+from segments.retention.stagings import Stagings
 from tests.segments.chain.pages import fold, make_pages_small
 from tests.segments.retention.chains import at
 from tests.segments.retention.streams import ledgers_of, make_stream, run
@@ -210,5 +211,26 @@ def test_a_stream_with_pages_goes_as_a_whole(monkeypatch: pytest.MonkeyPatch) ->
         assert await LeakedLedgers(client).find(60) == ()
         await delete_stream(client, "orders")
         await nothing_is_left(client)
+
+    run(story)
+
+
+@pytest.mark.rule("C9")
+def test_what_is_published_while_leaks_are_looked_for_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its batch may still be published when the node is read, and is published when that is asked for."""
+
+    async def story(client: BookKeeper) -> None:
+        record = await make_stream(client, epoch=3)
+        tags = {**ledger_tags(record.stream_id, 2), "staging": b"s"}
+        async with await client.create_ledger(custom_metadata=tags) as ledger:
+            pass
+
+        async def published(self: Stagings, staging: str, ledgers: object = ()) -> bool:
+            await change_chain(record, lambda chain: chain.publish([(ledger.id, SegmentContents(last_entry=0))], 1))
+            return False
+
+        monkeypatch.setattr(Stagings, "has", published)
+        await asyncio.sleep(100)
+        assert await LeakedLedgers(client).find(older_than_s=60) == ()
 
     run(story)

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from types import ModuleType
+from typing import Any
 
 import pytest
 
 from bookkeeper import BookKeeper
-from segments.errors import HoldNotFoundError, StreamConfigError, StreamNameError, StreamNotFoundError
+from bookkeeper.meta.store import Version, settled_set_if
+from segments.errors import (
+    HoldNotFoundError,
+    StreamConfigError,
+    StreamHeldError,
+    StreamNameError,
+    StreamNotFoundError,
+)
+from segments.position import LATEST
+from segments.retention import chain_steps, hold_node
 from segments.retention.hold_node import HoldNode
 from segments.retention.holds import Hold
 from segments.retention.truncation import truncate
@@ -88,3 +100,34 @@ def test_a_change_is_asked_about_the_hold_as_it_is_then() -> None:
         assert (await holds.put(Hold("short", at(3), by="next"), 100, refuse)).by == "next"
 
     run(story)
+
+
+@pytest.mark.rule("C6")
+def test_a_hold_and_a_truncation_at_once_are_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is decided by what it has read, and the other comes before it is written."""
+
+    async def story(client: BookKeeper) -> None:
+        node = await make_stream(client)
+        holds = HoldNode(client.metadata_store, node)
+        with monkeypatch.context() as patched:
+            _first(patched, hold_node, lambda: truncate(client, node, at(2, 1)))
+            with pytest.raises(StreamConfigError, match="the stream at 2:1:0"):
+                await holds.put(Hold("late", at(2)), 0)
+        with monkeypatch.context() as patched:
+            _first(patched, chain_steps, lambda: holds.put(Hold("h", at(3)), 0))
+            with pytest.raises(StreamHeldError, match="hold h"):
+                await truncate(client, node, LATEST)
+        assert (await node.read())[0].first_position == at(2, 1)
+
+    run(story)
+
+
+def _first(patched: pytest.MonkeyPatch, where: ModuleType, other: Callable[[], Awaitable[object]]) -> None:
+    """Do something else right before the next conditional write of a module."""
+
+    async def late(*args: Any) -> Version:
+        patched.undo()
+        await other()
+        return await settled_set_if(*args)
+
+    patched.setattr(where, "settled_set_if", late)

@@ -31,6 +31,7 @@ from segments.retention.hold_node import HoldNode
 from segments.retention.retention_pass import RetentionPass
 from segments.retention.truncation import truncate
 from segments.transfer import transfer
+from segments.transfer.bundle import ENTRY, HEADER, SEGMENT, BundleWriter, read_bundle
 from segments.transfer.transfer import StreamExport, import_stream
 from tests.segments.chain.pages import fold, make_pages_small
 from tests.segments.retention.chains import at
@@ -327,5 +328,22 @@ def test_a_stream_with_pages_is_copied_with_pages(monkeypatch: pytest.MonkeyPatc
         assert await ledgers_of(client) == before
         streams = streams_path(client.metadata_store)
         assert len(await client.metadata_store.store.children(streams)) == 2
+
+    run(story)
+
+
+def test_a_segment_that_begins_at_another_record_than_it_says_makes_no_stream() -> None:
+    async def story(client: BookKeeper) -> None:
+        data = await exported(client, await make_stream(client))
+        writer, made = BundleWriter(), b""
+        async for frame in read_bundle(in_chunks(data)):
+            if frame.kind == HEADER:
+                made += writer.header({name: value for name, value in frame.about.items() if name != "format"})
+            elif frame.kind == SEGMENT:
+                made += writer.segment({**frame.about, "start_seq_no": frame.about["start_seq_no"] + 1})
+            elif frame.kind == ENTRY:
+                made += writer.entry(frame.entry_id, frame.content)
+        with pytest.raises(StreamCorruptError, match="begins at record 0, and 1 was announced"):
+            await copy_of(client, made + writer.end())
 
     run(story)
