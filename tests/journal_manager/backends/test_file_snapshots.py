@@ -10,6 +10,7 @@ import pytest
 from bookkeeper.testing.world import NodeCrashed, SimDisk
 from journal_manager import (
     JournalCorruptionError,
+    JournalFencedError,
     JournalWriter,
     SnapshotNotFoundError,
     UnsupportedLayoutError,
@@ -193,3 +194,12 @@ async def test_a_damaged_snapshot_is_told_although_its_epoch_cannot_be_read() ->
         await store.load(8)
     found = await store.load()
     assert found is not None and (found[0].at, found[1]) == (4, b"at 4")
+
+
+@pytest.mark.rule("J1")
+async def test_a_former_owner_is_told_also_when_there_is_nothing_to_adopt() -> None:
+    disk = await formatted()
+    former = await writer_on(disk)
+    await writer_on(disk)
+    with pytest.raises(JournalFencedError):
+        await former.adopt_snapshots()
