@@ -24,15 +24,14 @@ from typing import Any
 import click
 
 from bookkeeper.admin.cli import explain
+from bookkeeper.admin.command_group import CommandGroup
 from bookkeeper.admin.ledger.append import ledger_shape_options
-from bookkeeper.admin.shared import (
-    CommandGroup,
-    Interruption,
+from bookkeeper.admin.shared.interruption import Interruption, note
+from bookkeeper.admin.shared.options import (
     connected,
     finish,
     ledger_argument,
     metadata_option,
-    note,
     password_option,
     print_json,
 )

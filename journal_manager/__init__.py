@@ -81,54 +81,37 @@ from journal_manager.errors import (
     UnsupportedLayoutError,
     UpgradeError,
 )
-from journal_manager.journals import (
+from journal_manager.journals.backend import (
     Backend,
-    DescribableReader,
-    Discard,
-    Election,
-    JournalDescription,
     JournalReader,
-    JournalURI,
     JournalWriter,
-    Member,
-    MemberState,
-    MemberStatus,
     NamespaceInfo,
-    Orphan,
-    OrphanSweep,
     RecoveryReport,
     SegmentWriter,
+)
+from journal_manager.journals.capabilities import (
+    DescribableReader,
+    Discard,
+    JournalDescription,
+    Orphan,
+    OrphanSweep,
     Upgrade,
-    backend_for,
     capability,
-    format_journal,
-    has_data,
-    installed_backends,
-    open_election,
-    open_reader,
-    open_snapshots,
-    open_writer,
-    parse_uri,
 )
+from journal_manager.journals.election import Election, open_election
+from journal_manager.journals.journal_uri import JournalURI, parse_uri
+from journal_manager.journals.open_journal import format_journal, has_data, open_reader, open_snapshots, open_writer
+from journal_manager.journals.registry import backend_for, installed_backends
+from journal_manager.journals.set_rules import Member, MemberState, MemberStatus
 from journal_manager.read import read_ops, read_ops_over, read_runs, tail, tail_runs
-from journal_manager.replicas import (
-    ReplicaConfig,
-    ReplicaRole,
-    ReplicaStatus,
-    ReplicatedProgram,
-    StateMachine,
-    replicated,
-)
-from journal_manager.snapshots import (
-    CheckpointPolicy,
-    Chunks,
-    RetentionPlan,
-    RetentionPolicy,
-    SnapshotInfo,
-    SnapshotStore,
-    plan_retention,
-    restore_newest,
-)
+from journal_manager.replicas.program_state import StateMachine
+from journal_manager.replicas.replica import ReplicaRole
+from journal_manager.replicas.replica_config import ReplicaConfig
+from journal_manager.replicas.replicated_program import ReplicatedProgram, replicated
+from journal_manager.replicas.status import ReplicaStatus
+from journal_manager.snapshots.checkpoints import CheckpointPolicy
+from journal_manager.snapshots.retention import RetentionPlan, RetentionPolicy, plan_retention
+from journal_manager.snapshots.snapshots import Chunks, SnapshotInfo, SnapshotStore, restore_newest
 from journal_manager.write import EditLog, EditLogConfig, JournalFigures, JournalStats, MeasuredWriter
 
 __all__ = [

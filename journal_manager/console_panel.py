@@ -32,7 +32,7 @@ from journal_manager.backends.bookkeeper.reader import read_entry
 from journal_manager.backends.bookkeeper.snapshot_index import SnapshotIndex, SnapshotLine
 from journal_manager.edits import Batch, SegmentInfo
 from journal_manager.errors import JournalError, JournalNotFormattedError
-from journal_manager.journals import Chain
+from journal_manager.journals.chain import Chain
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper

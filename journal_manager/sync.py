@@ -49,7 +49,7 @@ from journal_manager import JournalReader as AsyncJournalReader
 from journal_manager import ReplicatedProgram as AsyncReplicated
 from journal_manager import SnapshotStore as AsyncSnapshotStore
 from journal_manager.edits import RequestId, RequestTable
-from journal_manager.journals import Election
+from journal_manager.journals.election import Election
 
 __all__ = [
     "EditLog",

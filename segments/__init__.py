@@ -39,8 +39,9 @@ if TYPE_CHECKING:
         StreamLimits,
         StreamRetention,
     )
-    from segments.cursors import Cursor
-    from segments.entries import Compression, RecordColumns
+    from segments.cursors.cursor import Cursor
+    from segments.entries.columns import RecordColumns
+    from segments.entries.compression import Compression
     from segments.errors import (
         AppendOutcomeUnknownError,
         BatchRefusedError,
@@ -207,9 +208,9 @@ _HOME = {
     "ChainCorruptError": "segments.errors",
     "ChainStepError": "segments.errors",
     "CheckOptions": "segments.checks.checker",
-    "Compression": "segments.entries",
+    "Compression": "segments.entries.compression",
     "connect": "segments.namespace",
-    "Cursor": "segments.cursors",
+    "Cursor": "segments.cursors.cursor",
     "CursorConflictError": "segments.errors",
     "CursorExistsError": "segments.errors",
     "CursorFullError": "segments.errors",
@@ -245,7 +246,7 @@ _HOME = {
     "ReaderIdleError": "segments.errors",
     "Record": "segments.record",
     "RecordBatch": "segments.read",
-    "RecordColumns": "segments.entries",
+    "RecordColumns": "segments.entries.columns",
     "RecordTooLargeError": "segments.errors",
     "RollPolicy": "segments.config",
     "Seek": "segments.seek",

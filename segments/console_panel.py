@@ -26,7 +26,7 @@ from bookkeeper.console.panels import (
 )
 from bookkeeper.errors import BookKeeperError, in_words
 from segments.chain import RecentHead, StreamChain, StreamSegment
-from segments.cursors import CursorState
+from segments.cursors.cursor_state import CursorState
 from segments.directory.directory import StreamInfo, info_of
 from segments.error_translation import worded
 from segments.errors import (

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from bookkeeper import BookKeeper
-from bookkeeper.chains import new_password
+from bookkeeper.chains.password import new_password
 from bookkeeper.errors import NoSuchKeyError
 from bookkeeper.secret import without_secrets
 from segments.arguments import check_address, is_gateway_uri

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any, Unpack
 from segments.chain import StreamChain, StreamHead, StreamSegment
 from segments.checks.overview import StreamOverview, overview_of
 from segments.config import StreamConfig
-from segments.cursors import Cursor, CursorOptions, CursorState, Mark, read_cursors
-from segments.cursors.cursor_node import MayMove
+from segments.cursors.acked_ranges import Mark
+from segments.cursors.cursor import Cursor
+from segments.cursors.cursor_front import CursorOptions
+from segments.cursors.cursor_node import MayMove, read_cursors
+from segments.cursors.cursor_state import CursorState
 from segments.directory.directory import StreamEvent, StreamInfo, info_of, watch_stream
 from segments.directory.settings import StreamSettings
 from segments.error_translation import worded

@@ -12,7 +12,8 @@ from segments.chain import StreamSegment
 from segments.checks.overview import StreamOverview
 from segments.closing import Closing
 from segments.config import StreamConfig
-from segments.cursors import CursorFront, CursorOptions, CursorState
+from segments.cursors.cursor_front import CursorFront, CursorOptions
+from segments.cursors.cursor_state import CursorState
 from segments.directory.directory import StreamEvent, StreamInfo
 from segments.errors import StreamConfigError
 from segments.position import EARLIEST, LATEST, Position

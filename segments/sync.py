@@ -37,9 +37,9 @@ from bookkeeper.background_loop import (
 )
 from segments import namespace as async_namespace
 from segments.config import StreamConfig
-from segments.cursors import Cursor as AsyncCursor
-from segments.cursors import CursorFront
-from segments.entries import RecordColumns
+from segments.cursors.cursor import Cursor as AsyncCursor
+from segments.cursors.cursor_front import CursorFront
+from segments.entries.columns import RecordColumns
 from segments.namespace import StreamNamespace as AsyncNamespace
 from segments.position import EARLIEST, LATEST, Position
 from segments.publish import PublisherFront, StagedWriterFront
@@ -58,7 +58,7 @@ __all__ = ["Cursor", "Namespace", "Producer", "Reader", "Stream", "Writer", "con
 
 
 class Cursor(BlockingCloser[AsyncCursor]):
-    """A cursor, for threads. See :class:`segments.cursors.Cursor`. ``with`` takes it over."""
+    """A cursor, for threads. See :class:`segments.cursors.cursor.Cursor`. ``with`` takes it over."""
 
     name = Shown[str]()
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from bookkeeper.admin.shared import VerbAnswer, json_option, print_table, size_in_words
+from bookkeeper.admin.shared.answers import VerbAnswer
+from bookkeeper.admin.shared.options import json_option, print_table
+from bookkeeper.amounts import size_in_words
 
 if TYPE_CHECKING:
     from spark_wal.checkpoint_copy.contents import FileStamp

@@ -10,7 +10,7 @@ import click
 
 from bookkeeper.admin.command_group import CommandGroup
 from bookkeeper.admin.extras import missing
-from bookkeeper.admin.shared import given_cluster
+from bookkeeper.admin.shared.options import given_cluster
 from bookkeeper.errors import ConfigError, in_words
 from bookkeeper.gateways.command_options import (
     FILE,

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from bookkeeper.admin.shared import VerbAnswer, counted, json_option
+from bookkeeper.admin.shared.answers import VerbAnswer
+from bookkeeper.admin.shared.options import json_option
+from bookkeeper.amounts import counted
 from bookkeeper.errors import in_words
 from bookkeeper.option_types import Number, WholeNumber
 

@@ -27,7 +27,7 @@ from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta.records.autorecovery import AutorecoveryNodes, ClusterCheck, Vote
 from bookkeeper.metrics import Summary
 from bookkeeper.replication.copying import RepairContext
-from bookkeeper.replication.inspection import IncompleteCopy, incomplete_copies
+from bookkeeper.replication.inspection.check import IncompleteCopy, incomplete_copies
 
 _log = logging.getLogger(__name__)
 

@@ -10,19 +10,3 @@ orphans         ledgers that carry a chain's tags and that no node names
 What a node holds, and which steps are legal, is the chain's own business: a journal's segments with transaction ids
 are ``journal_manager.journals.chain``.
 """
-
-from bookkeeper.chains.chain_node import ChainNode, ChainValue
-from bookkeeper.chains.orphans import OrphanLedger, delete_orphans, find_orphans
-from bookkeeper.chains.owned_node import ClaimLostError, OwnedNode
-from bookkeeper.chains.password import new_password
-
-__all__ = [
-    "ChainNode",
-    "ChainValue",
-    "ClaimLostError",
-    "OrphanLedger",
-    "OwnedNode",
-    "delete_orphans",
-    "find_orphans",
-    "new_password",
-]

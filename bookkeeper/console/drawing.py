@@ -12,8 +12,7 @@ from typing import Final
 
 from bookkeeper.amounts import counted
 from bookkeeper.ids import BookieId
-from bookkeeper.replication.inspection import ExplainedCopy, ExplainedRange
-from bookkeeper.replication.inspection.explain import CopyState
+from bookkeeper.replication.inspection.explain import CopyState, ExplainedCopy, ExplainedRange
 
 FRAGMENTS: Final = 24
 """Fragments that one drawing has at most."""

@@ -20,7 +20,7 @@ from bookkeeper.console.views.view import PageAsked, PageView, not_found
 from bookkeeper.errors import BookKeeperError, NoSuchLedgerError, in_words
 from bookkeeper.ids import LedgerId
 from bookkeeper.ledger import LedgerMetadata
-from bookkeeper.replication.inspection import ExplainedLedger, explain_ledger
+from bookkeeper.replication.inspection.explain_ledger import ExplainedLedger, explain_ledger
 from bookkeeper.seams import Clock
 
 EXPLAIN_S: Final = 10.0

@@ -13,7 +13,7 @@ from bookkeeper.errors import BookKeeperError, in_words
 from bookkeeper.ids import LedgerId
 from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.replication.copying import RepairContext
-from bookkeeper.replication.inspection import incomplete_copies
+from bookkeeper.replication.inspection.check import incomplete_copies
 from examples.demo_heal.writers import PASSWORD, WrittenLedger, payload
 
 _AT_ONCE: Final = 4

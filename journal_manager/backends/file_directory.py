@@ -51,15 +51,9 @@ from journal_manager.errors import (
     SegmentMismatchError,
     SegmentNotFoundError,
 )
-from journal_manager.journals import (
-    Chain,
-    CopySource,
-    NamespaceInfo,
-    RecoveryReport,
-    ensure_joins,
-    ensure_not_discarded,
-    purgeable,
-)
+from journal_manager.journals.backend import NamespaceInfo, RecoveryReport
+from journal_manager.journals.capabilities import CopySource
+from journal_manager.journals.chain import Chain, ensure_joins, ensure_not_discarded, purgeable
 
 STATE: Final = "journal.json"
 LOCK: Final = "journal.lock"

@@ -24,8 +24,8 @@ from journal_manager.backends.file_directory import JournalDirectory
 from journal_manager.backends.files import OpenFile
 from journal_manager.edits import UNKNOWN_EPOCH, FencingToken, SegmentInfo, TxId
 from journal_manager.errors import JournalCorruptionError, UnsupportedLayoutError
-from journal_manager.journals import Chain
-from journal_manager.snapshots import (
+from journal_manager.journals.chain import Chain
+from journal_manager.snapshots.snapshots import (
     PIECE_BYTES,
     Chunks,
     SnapshotInfo,

@@ -27,30 +27,22 @@ from journal_manager.errors import (
     JournalError,
     SegmentNotFoundError,
 )
-from journal_manager.journals import (
+from journal_manager.journals.backend import (
     Backend,
-    ElectableBackend,
-    Election,
     JournalReader,
-    JournalURI,
     JournalWriter,
-    Member,
-    MemberStatus,
     NamespaceInfo,
     Options,
     RecoveryReport,
     SegmentWriter,
-    SetRules,
-    format_journal,
-    has_data,
-    open_election,
-    open_reader,
-    open_snapshots,
-    open_writer,
-    parse_options,
 )
+from journal_manager.journals.election import ElectableBackend, Election, open_election
+from journal_manager.journals.journal_uri import JournalURI
+from journal_manager.journals.open_journal import format_journal, has_data, open_reader, open_snapshots, open_writer
+from journal_manager.journals.registry import parse_options
+from journal_manager.journals.set_rules import Member, MemberStatus, SetRules
 from journal_manager.read import read_ops_over
-from journal_manager.snapshots import Chunks, SnapshotInfo, SnapshotStore
+from journal_manager.snapshots.snapshots import Chunks, SnapshotInfo, SnapshotStore
 
 logger = logging.getLogger(__name__)
 

@@ -20,30 +20,28 @@ from journal_manager.errors import (
     SegmentMismatchError,
     SegmentNotFoundError,
 )
-from journal_manager.journals import (
+from journal_manager.journals.backend import (
     Backend,
-    Chain,
-    CopySource,
-    CopyTracking,
-    DescribableReader,
-    Discard,
-    ElectableBackend,
-    Election,
-    JournalDescription,
     JournalReader,
-    JournalURI,
     JournalWriter,
-    LockElection,
     NamespaceInfo,
     Options,
     RecoveryReport,
     SegmentWriter,
-    TryLock,
-    Upgrade,
-    described,
-    parse_options,
 )
-from journal_manager.snapshots import (
+from journal_manager.journals.capabilities import (
+    CopySource,
+    CopyTracking,
+    DescribableReader,
+    Discard,
+    JournalDescription,
+    Upgrade,
+)
+from journal_manager.journals.chain import Chain, described
+from journal_manager.journals.election import ElectableBackend, Election, LockElection, TryLock
+from journal_manager.journals.journal_uri import JournalURI
+from journal_manager.journals.registry import parse_options
+from journal_manager.snapshots.snapshots import (
     Chunks,
     SnapshotInfo,
     SnapshotStore,

@@ -15,7 +15,8 @@ from typing import Final
 
 from journal_manager.edits import NOTHING, UNKNOWN_EPOCH, DiscardedEdits, SegmentInfo, TxId
 from journal_manager.errors import JournalCorruptionError, JournalError, JournalGapError
-from journal_manager.journals import CopySource, CopyTracking, DescribableReader, JournalReader, JournalWriter
+from journal_manager.journals.backend import JournalReader, JournalWriter
+from journal_manager.journals.capabilities import CopySource, CopyTracking, DescribableReader
 from journal_manager.read import read_ops
 
 COMPARED: Final = 1000

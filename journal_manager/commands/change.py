@@ -7,7 +7,8 @@ from typing import Final
 
 import click
 
-from bookkeeper.admin.shared import counted, json_option, print_json
+from bookkeeper.admin.shared.options import json_option, print_json
+from bookkeeper.amounts import counted
 from bookkeeper.option_types import AnyWholeNumber, Number, WholeNumber
 from journal_manager.commands.shared import (
     OWNER,
@@ -21,25 +22,12 @@ from journal_manager.commands.shared import (
 )
 from journal_manager.edits import SegmentInfo
 from journal_manager.errors import JournalCorruptionError, JournalExistsError
-from journal_manager.journals import (
-    DescribableReader,
-    Discard,
-    JournalReader,
-    JournalWriter,
-    NamespaceInfo,
-    Orphan,
-    OrphanSweep,
-    RecoveryReport,
-    SegmentWriter,
-    capability,
-    format_journal,
-    has_data,
-    open_reader,
-    open_snapshots,
-    open_writer,
-    purgeable,
-)
-from journal_manager.snapshots import RetentionPolicy, SnapshotInfo, SnapshotStore, plan_retention, restore_newest
+from journal_manager.journals.backend import JournalReader, JournalWriter, NamespaceInfo, RecoveryReport, SegmentWriter
+from journal_manager.journals.capabilities import DescribableReader, Discard, Orphan, OrphanSweep, capability
+from journal_manager.journals.chain import purgeable
+from journal_manager.journals.open_journal import format_journal, has_data, open_reader, open_snapshots, open_writer
+from journal_manager.snapshots.retention import RetentionPolicy, plan_retention
+from journal_manager.snapshots.snapshots import SnapshotInfo, SnapshotStore, restore_newest
 
 USUAL: Final = RetentionPolicy()
 """What a purge keeps, unless it is told."""

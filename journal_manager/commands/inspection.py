@@ -9,11 +9,13 @@ from typing import Any
 
 import click
 
-from bookkeeper.admin.shared import connected, counted, json_option, metadata_option, print_json, print_table
+from bookkeeper.admin.shared.options import connected, json_option, metadata_option, print_json, print_table
+from bookkeeper.amounts import counted
 from journal_manager.commands.shared import TxIdType, complete, first_edit, journal_argument, segment_row
 from journal_manager.edits import MissingEdits, Piece, best_piece
 from journal_manager.errors import JournalError
-from journal_manager.journals import DescribableReader, open_reader, open_snapshots
+from journal_manager.journals.capabilities import DescribableReader
+from journal_manager.journals.open_journal import open_reader, open_snapshots
 from journal_manager.read import read_ops
 
 

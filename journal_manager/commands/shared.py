@@ -7,11 +7,12 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from bookkeeper.admin.shared import finish
+from bookkeeper.admin.shared.options import finish
 from bookkeeper.option_types import WholeNumber
 from journal_manager.edits import SegmentInfo
 from journal_manager.errors import JournalError
-from journal_manager.journals import JournalReader, JournalWriter, open_writer
+from journal_manager.journals.backend import JournalReader, JournalWriter
+from journal_manager.journals.open_journal import open_writer
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])

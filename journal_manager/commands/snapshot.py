@@ -10,11 +10,13 @@ from typing import BinaryIO
 
 import click
 
-from bookkeeper.admin.shared import CommandGroup, json_option, print_json, print_table
+from bookkeeper.admin.command_group import CommandGroup
+from bookkeeper.admin.shared.options import json_option, print_json, print_table
 from journal_manager.commands.shared import TxIdType, as_owner, complete, journal_argument, take_over_option
 from journal_manager.errors import SnapshotNotFoundError, UpgradeError
-from journal_manager.journals import JournalWriter, open_snapshots
-from journal_manager.snapshots import PIECE_BYTES, SnapshotInfo, no_snapshot, restore_newest
+from journal_manager.journals.backend import JournalWriter
+from journal_manager.journals.open_journal import open_snapshots
+from journal_manager.snapshots.snapshots import PIECE_BYTES, SnapshotInfo, no_snapshot, restore_newest
 
 
 @click.group(cls=CommandGroup)

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import click
 
-from bookkeeper.admin.shared import CommandGroup
+from bookkeeper.admin.command_group import CommandGroup
 from bookkeeper.option_types import WholeNumber
 from journal_manager.commands.shared import as_owner, journal_argument, print_removed, take_over_option
 from journal_manager.edits import SegmentInfo
-from journal_manager.journals import DescribableReader, JournalWriter, Upgrade, capability
+from journal_manager.journals.backend import JournalWriter
+from journal_manager.journals.capabilities import DescribableReader, Upgrade, capability
 
 
 @click.group(cls=CommandGroup)

@@ -10,18 +10,3 @@ known_edits          what it knows to have been durable (pure)
 kept_edits           whether the journal still has what was durable
 replica_snapshot     what its snapshots hold (pure)
 """
-
-from journal_manager.replicas.program_state import StateMachine
-from journal_manager.replicas.replica import ReplicaRole
-from journal_manager.replicas.replica_config import ReplicaConfig
-from journal_manager.replicas.replicated_program import ReplicatedProgram, replicated
-from journal_manager.replicas.status import ReplicaStatus
-
-__all__ = [
-    "ReplicaConfig",
-    "ReplicaRole",
-    "ReplicaStatus",
-    "ReplicatedProgram",
-    "StateMachine",
-    "replicated",
-]

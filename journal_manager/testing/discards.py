@@ -15,7 +15,7 @@ from journal_manager import (
     format_journal,
 )
 from journal_manager.edits import UNKNOWN_EPOCH
-from journal_manager.journals import Discard
+from journal_manager.journals.capabilities import Discard
 from journal_manager.read import read_ops, read_runs, tail
 from journal_manager.testing.journal import Journal, batch, body, ends, txids, write_others, write_segment
 

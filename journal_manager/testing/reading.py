@@ -15,7 +15,7 @@ from journal_manager import (
     format_journal,
 )
 from journal_manager.edits import encode_batch
-from journal_manager.journals import DescribableReader, Upgrade
+from journal_manager.journals.capabilities import DescribableReader, Upgrade
 from journal_manager.read import read_ops, tail
 from journal_manager.testing.journal import NAMESPACE, Journal, batch, txids, write_segment
 

@@ -15,7 +15,7 @@ from journal_manager import (
     capability,
     format_journal,
 )
-from journal_manager.journals import Discard, Upgrade
+from journal_manager.journals.capabilities import Discard, Upgrade
 from journal_manager.testing.journal import NAMESPACE, Journal, ends, write_segment
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bookkeeper.chains import ChainNode
+from bookkeeper.chains.chain_node import ChainNode
 from bookkeeper.errors import NoSuchKeyError
 from bookkeeper.meta.store import Version
 from segments.chain.chain_codec import decode_chain, encode_chain

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from bookkeeper.chains import OwnedNode
 from bookkeeper.chains.orphans import ORPHAN_AGE_S
+from bookkeeper.chains.owned_node import OwnedNode
 from bookkeeper.errors import (
     CorruptionError,
     DataMissingError,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from segments.chain import SegmentContents
 from segments.checks.findings import ScannedSegment
-from segments.entries import EntryKind, StoredEntry, decode_entry
+from segments.entries.layout import EntryKind
+from segments.entries.stored_entry import StoredEntry, decode_entry
 from segments.errors import StreamCorruptError, UnsupportedStreamFormatError
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from bookkeeper.admin.shared import CommandGroup, json_option, metadata_option
+from bookkeeper.admin.command_group import CommandGroup
+from bookkeeper.admin.shared.options import json_option, metadata_option
 from segments.commands.shared import print_rows, stream_argument, with_stream
 from segments.publish.batch_key import AppRecord
 from segments.record import from_ms

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from bookkeeper.admin.shared import counted, json_option, metadata_option, print_json
+from bookkeeper.admin.shared.options import json_option, metadata_option, print_json
+from bookkeeper.amounts import counted
 from segments.arguments import is_gateway_uri
 from segments.commands.inspection import report_document
 from segments.commands.shared import (

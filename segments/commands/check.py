@@ -6,7 +6,8 @@ import sys
 
 import click
 
-from bookkeeper.admin.shared import counted, json_option, metadata_option, print_json
+from bookkeeper.admin.shared.options import json_option, metadata_option, print_json
+from bookkeeper.amounts import counted
 from bookkeeper.option_types import Number
 from segments.checks.checker import CheckOptions
 from segments.checks.findings import Finding

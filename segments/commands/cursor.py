@@ -6,7 +6,9 @@ from typing import Final
 
 import click
 
-from bookkeeper.admin.shared import CommandGroup, counted, json_option, metadata_option, print_json, print_table
+from bookkeeper.admin.command_group import CommandGroup
+from bookkeeper.admin.shared.options import json_option, metadata_option, print_json, print_table
+from bookkeeper.amounts import counted
 from bookkeeper.option_types import WholeNumber
 from segments.commands.shared import (
     PositionType,
@@ -17,7 +19,7 @@ from segments.commands.shared import (
     with_stream,
     yes_option,
 )
-from segments.cursors import CursorState
+from segments.cursors.cursor_state import CursorState
 from segments.errors import CursorNotFoundError
 from segments.position import Position
 from segments.read import Lag

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
-from bookkeeper.admin.shared import CommandGroup, json_option, metadata_option
+from bookkeeper.admin.command_group import CommandGroup
+from bookkeeper.admin.shared.options import json_option, metadata_option
 from bookkeeper.option_types import Number
 from segments.commands.shared import (
     HOLD_COLUMNS,

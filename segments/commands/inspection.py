@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from bookkeeper.admin.shared import counted, json_option, metadata_option, print_json, print_table
+from bookkeeper.admin.shared.options import json_option, metadata_option, print_json, print_table
+from bookkeeper.amounts import counted
 from segments.checks.overview import StreamOverview
 from segments.commands.shared import (
     HOLD_COLUMNS,

@@ -9,7 +9,8 @@ from functools import partial
 from itertools import takewhile
 from typing import BinaryIO, Final
 
-from bookkeeper.admin.shared import LineInput, counted
+from bookkeeper.admin.shared.line_input import LineInput
+from bookkeeper.amounts import counted
 from segments.errors import RecordTooLargeError, SequenceGapError, SequenceTooOldError
 from segments.record import AppendResult, Record
 from segments.stream import Stream

@@ -8,7 +8,9 @@ from typing import BinaryIO
 
 import click
 
-from bookkeeper.admin.shared import Interruption, counted, json_option, metadata_option, print_json
+from bookkeeper.admin.shared.interruption import Interruption
+from bookkeeper.admin.shared.options import json_option, metadata_option, print_json
+from bookkeeper.amounts import counted
 from bookkeeper.option_types import WholeNumber
 from segments.arguments import is_gateway_uri
 from segments.commands.line_records import AppendTally, Lines, append_lines, sender

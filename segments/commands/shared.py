@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from bookkeeper.admin.shared import connected, finish, print_json, print_table
+from bookkeeper.admin.shared.options import connected, finish, print_json, print_table
 from bookkeeper.install import how_to_install
 from bookkeeper.outcome import Outcome
 from segments.arguments import is_gateway_uri

@@ -9,7 +9,8 @@ from typing import Any, BinaryIO, Final
 
 import click
 
-from bookkeeper.admin.shared import counted, json_option, metadata_option, print_json
+from bookkeeper.admin.shared.options import json_option, metadata_option, print_json
+from bookkeeper.amounts import counted
 from segments.commands.shared import (
     complete,
     dry_run_option,

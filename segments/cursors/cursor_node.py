@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from bookkeeper.chains import ChainNode
+from bookkeeper.chains.chain_node import ChainNode
 from bookkeeper.errors import KeyExistsError, MetadataConflictError, NoSuchKeyError
 from bookkeeper.meta.store import Check, Version, get_or_none, settled_create, settled_delete, settled_set
 from segments.cursors.cursor_format import decode_cursor, encode_cursor

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from bookkeeper.chains import ClaimLostError, OwnedNode
+from bookkeeper.chains.owned_node import ClaimLostError, OwnedNode
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookKeeperError, MetadataConflictError, NoSuchKeyError
 from segments.cursors.cursor_node import CursorNode

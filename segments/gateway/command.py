@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from bookkeeper.admin.shared import given_cluster
+from bookkeeper.admin.shared.options import given_cluster
 from bookkeeper.gateways.command_options import AddressType, access_config, access_options, limit, metadata_session
 from bookkeeper.gateways.gateway_process import run_gateway
 from bookkeeper.ids import Address

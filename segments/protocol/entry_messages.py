@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from segments.entries import (
-    EntryBatch,
-    RecordColumns,
-    StoredEntry,
-    decode_entry,
-    encode_entry,
-    encode_pieces,
-    fits_one_entry,
-)
+from segments.entries.columns import RecordColumns
+from segments.entries.entry import encode_entry, encode_pieces, fits_one_entry
+from segments.entries.sections import EntryBatch
+from segments.entries.stored_entry import StoredEntry, decode_entry
 from segments.errors import EntryCorruptError
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.messages import get_stored

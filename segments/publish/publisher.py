@@ -28,7 +28,10 @@ from bookkeeper.errors import (
 from bookkeeper.meta.store import OUTCOME_UNKNOWN, Operation, Version, settled_create
 from segments.chain import SegmentContents, StreamHead, ledger_tags
 from segments.config import StreamConfig
-from segments.entries import EntryKind, RecordColumns, StoredEntry, decode_entry, encode_payload
+from segments.entries.columns import RecordColumns
+from segments.entries.entry import encode_payload
+from segments.entries.layout import EntryKind
+from segments.entries.stored_entry import StoredEntry, decode_entry
 from segments.error_translation import worded
 from segments.errors import BatchRefusedError, StreamError
 from segments.publish.app_record import AppRecords

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from bookkeeper.errors import NoSuchLedgerError
 from segments.chain import SegmentContents, stream_tags
-from segments.entries import EntryKind, decode_entry
+from segments.entries.layout import EntryKind
+from segments.entries.stored_entry import decode_entry
 from segments.error_translation import worded
 from segments.errors import BatchRefusedError, StreamCorruptError
 

@@ -18,16 +18,11 @@ from bookkeeper.access.ownership import owner_text
 from bookkeeper.errors import BookKeeperError, MetadataUnavailableError, SessionExpiredError
 from segments.chain import RecentHead, SegmentContents, stream_tags
 from segments.config import StreamConfig
-from segments.entries import (
-    Compression,
-    EntryKind,
-    RecordColumns,
-    encode_entry,
-    encode_payload,
-    encode_pieces,
-    fits_one_entry,
-)
+from segments.entries.columns import RecordColumns
+from segments.entries.compression import Compression
+from segments.entries.entry import encode_entry, encode_payload, encode_pieces, fits_one_entry
 from segments.entries.footer import FooterBuilder
+from segments.entries.layout import EntryKind
 from segments.error_translation import worded
 from segments.retention.stagings import RENEWED_S, Stagings
 from segments.write.state.contents_tally import ContentsTally

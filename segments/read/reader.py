@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from segments.entries import LoneEntries, StoredEntry
+from segments.entries.lone_entries import LoneEntries
+from segments.entries.stored_entry import StoredEntry
 from segments.position import Position
 from segments.read.batches.record_batch import Slice
 from segments.read.fetch.fetcher import StreamFetcher

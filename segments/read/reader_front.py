@@ -11,7 +11,8 @@ from typing import Any, NoReturn
 
 from segments.arguments import check_timeout, checked_seek
 from segments.closing import Closing
-from segments.entries import LoneEntries, StoredEntry
+from segments.entries.lone_entries import LoneEntries
+from segments.entries.stored_entry import StoredEntry
 from segments.errors import PositionTruncatedError, StreamClosedError, StreamError, StreamGapError
 from segments.position import Position
 from segments.read.batches.ready_queue import ReadyQueue

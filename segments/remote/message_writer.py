@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from segments.entries import Compression, RecordColumns, encode_entry, encode_pieces, fits_one_entry
+from segments.entries.columns import RecordColumns
+from segments.entries.compression import Compression
+from segments.entries.entry import encode_entry, encode_pieces, fits_one_entry
 from segments.errors import BatchRefusedError
 from segments.publish import StagedRows
 

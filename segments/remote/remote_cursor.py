@@ -10,16 +10,9 @@ from contextlib import suppress
 from typing import Any, Self, Unpack
 
 from bookkeeper.client.tasks import Tasks
-from segments.cursors import (
-    UNSAVED_PER_RANGE,
-    Acked,
-    Acknowledgement,
-    CursorFront,
-    CursorOptions,
-    CursorState,
-    CursorVersion,
-    acknowledgements,
-)
+from segments.cursors.cursor import Acked, acknowledgements
+from segments.cursors.cursor_front import CursorFront, CursorOptions
+from segments.cursors.cursor_state import UNSAVED_PER_RANGE, Acknowledgement, CursorState, CursorVersion
 from segments.errors import CursorExistsError, CursorFullError, CursorNotFoundError, StreamError
 from segments.names import check_short_name
 from segments.position import EARLIEST, Position

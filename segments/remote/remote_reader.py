@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
-from segments.entries import LoneEntries, StoredEntry
+from segments.entries.lone_entries import LoneEntries
+from segments.entries.stored_entry import StoredEntry
 from segments.errors import (
     StreamError,
     StreamMetadataError,

@@ -10,7 +10,8 @@ from segments.arguments import check_gap_rule, checked_seek
 from segments.chain import StreamSegment
 from segments.checks.overview import StreamOverview
 from segments.config import StreamConfig
-from segments.cursors import CursorOptions, CursorState
+from segments.cursors.cursor_front import CursorOptions
+from segments.cursors.cursor_state import CursorState
 from segments.directory.directory import StreamInfo
 from segments.errors import SegmentEmptyError, StreamConfigError
 from segments.position import EARLIEST, LATEST, Position

@@ -15,7 +15,9 @@ from bookkeeper.outcome import Outcome
 from segments.arguments import check_sequence, check_whole
 from segments.chain import StreamSegment
 from segments.config import StreamLimits
-from segments.entries import RecordColumns, decode_entry, encode_entry, encode_pieces, fits_one_entry
+from segments.entries.columns import RecordColumns
+from segments.entries.entry import encode_entry, encode_pieces, fits_one_entry
+from segments.entries.stored_entry import decode_entry
 from segments.errors import (
     ProducerFencedError,
     RecordTooLargeError,

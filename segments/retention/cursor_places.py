@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bookkeeper.meta import Metadata
-from segments.cursors import read_cursors
+from segments.cursors.cursor_node import read_cursors
 from segments.retention.retention import CursorPlace
 
 

@@ -16,8 +16,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from bookkeeper.chains import OrphanLedger, OwnedNode, delete_orphans, find_orphans
-from bookkeeper.chains.orphans import ORPHAN_AGE_S
+from bookkeeper.chains.orphans import ORPHAN_AGE_S, OrphanLedger, delete_orphans, find_orphans
+from bookkeeper.chains.owned_node import OwnedNode
 from bookkeeper.errors import KeyExistsError, MetadataConflictError, NoSuchKeyError
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.store import OUTCOME_UNKNOWN, Check, Create, Delete, MetadataStore, settled_delete

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from bookkeeper.meta.store import Check
 from segments.chain import StreamChain, StreamHead, StreamSegment
-from segments.cursors import cursors_as_placed
+from segments.cursors.cursor_node import cursors_as_placed
 from segments.directory.settings import StreamSettings
 from segments.error_translation import worded
 from segments.errors import StreamError, StreamNotFoundError

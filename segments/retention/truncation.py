@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from bookkeeper.errors import CorruptionError, DataMissingError, NoSuchLedgerError
 from bookkeeper.meta.store import Check
 from segments.chain import StreamChain, StreamHead, StreamSegment
-from segments.entries import decode_entry
+from segments.entries.stored_entry import decode_entry
 from segments.error_translation import worded
 from segments.errors import EntryCorruptError, PositionFormatError, StreamHeldError
 from segments.position import Position

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bookkeeper.access import ResourceKind
 from bookkeeper.access.ownership import owner_text
-from bookkeeper.chains import new_password
+from bookkeeper.chains.password import new_password
 from bookkeeper.errors import BookKeeperError, KeyExistsError, NoSuchKeyError, in_words
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.store import OUTCOME_UNKNOWN, Create, Delete, Operation
@@ -33,7 +33,7 @@ from segments.chain import (
 )
 from segments.checks.scan import SegmentScanner
 from segments.config import StreamConfig, from_stored_table
-from segments.entries import decode_entry
+from segments.entries.stored_entry import decode_entry
 from segments.error_translation import worded
 from segments.errors import StreamCorruptError, StreamExistsError, StreamUnavailableError
 from segments.names import check_stream_name, name_path, names_path, new_stream_id, stream_path, streams_path

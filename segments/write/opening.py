@@ -16,7 +16,7 @@ from bookkeeper.access.ownership import owner_text
 from bookkeeper.client.tasks import Tasks
 from segments.chain import StreamHead, ledger_tags
 from segments.config import StreamConfig
-from segments.entries import Compression, require_library
+from segments.entries.compression import Compression, require_library
 from segments.errors import StreamCorruptError, UnsupportedStreamFormatError
 from segments.write.ledgers.ledger_allocator import LedgerAllocator
 from segments.write.output.changed_settings import ReadConfig

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 from bookkeeper.errors import BookKeeperError, NoSuchLedgerError
 from segments.chain import StreamSegment
 from segments.config import ProducerPolicy
-from segments.entries import NO_SNAPSHOT, EntryKind, PieceInfo, StoredEntry, decode_entry
+from segments.entries.layout import NO_SNAPSHOT, EntryKind
+from segments.entries.sections import PieceInfo
+from segments.entries.stored_entry import StoredEntry, decode_entry
 from segments.error_translation import stream_error
 from segments.errors import EntryCorruptError, StreamCorruptError
 from segments.position import Position

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from bookkeeper.client.tasks import Tasks
 from segments.chain import StreamSegment
 from segments.config import StreamConfig
-from segments.entries import RecordColumns
+from segments.entries.columns import RecordColumns
 from segments.errors import StreamClosedError, StreamError, TailMovedError
 from segments.position import Position
 from segments.record import AppendResult, Record

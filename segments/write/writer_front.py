@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from segments.arguments import check_timeout
 from segments.closing import Closing
-from segments.entries import RecordColumns
+from segments.entries.columns import RecordColumns
 from segments.errors import AppendOutcomeUnknownError, StreamError, StreamOverloadedError
 from segments.position import Position
 from segments.record import AppendResult, Record

@@ -15,8 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from segments import RecordColumns
-from segments.entries import BytesColumn
-from segments.entries.columns import encode_headers
+from segments.entries.columns import BytesColumn, encode_headers
 from spark_wal.data_source.json_rows import RowValueError, json_objects
 from spark_wal.data_source.options import DataSourceOptionError
 

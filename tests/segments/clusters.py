@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from segments.config import RollPolicy, StreamConfig
-from segments.entries import EntryKind, StoredEntry, decode_entry
+from segments.entries.layout import EntryKind
+from segments.entries.stored_entry import StoredEntry, decode_entry
 from segments.namespace import StreamNamespace, connect
 from segments.stream import Stream
 

@@ -26,7 +26,8 @@ from bookkeeper.metrics import Metrics
 from bookkeeper.testing.world import OWNER, drop_task
 from segments.chain import StreamChain
 from segments.config import RollPolicy, StreamConfig
-from segments.entries import EntryKind, StoredEntry, decode_entry
+from segments.entries.layout import EntryKind
+from segments.entries.stored_entry import StoredEntry, decode_entry
 from segments.namespace import StreamNamespace
 from segments.stream import Stream
 from tests.journal_manager.backends.bookkeeper.fake import Client as JournalClient

@@ -13,7 +13,7 @@ import pytest
 from bookkeeper.client.operators import Operator
 from bookkeeper.encryption import RECORD_NAME
 from bookkeeper.testing.cluster import CLIENT, SimCluster
-from segments.entries import RecordColumns
+from segments.entries.columns import RecordColumns
 from segments.errors import StreamConfigError
 from segments.namespace import connect
 from segments.publish.staged_writer import StagedWriter

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from segments.config import ProducerPolicy
-from segments.entries import EntryBatch
+from segments.entries.sections import EntryBatch
 from segments.errors import EntryCorruptError, ProducerFencedError, UnsupportedStreamFormatError
 from segments.position import Position
 from segments.producers import EPOCHS_UNKNOWN, NO_SEQUENCE, ProducerTable, SequenceVerdict

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-import segments.cursors
+import segments.cursors.cursor
 import segments.namespace
 import segments.read.reader
 import segments.remote
@@ -24,7 +24,7 @@ from bookkeeper.errors import IllegalOperationError
 from bookkeeper.outcome import Outcome
 from segments import sync
 from segments.config import RollPolicy, StreamConfig
-from segments.entries import RecordColumns
+from segments.entries.columns import RecordColumns
 from segments.errors import OwnershipLostError, StreamClosedError, StreamNotFoundError, StreamSealedError
 from segments.record import StoredRecord
 from segments.seek import AtSeqNo
@@ -176,7 +176,7 @@ def test_it_refuses_to_wait_for_itself(namespace: sync.Namespace) -> None:
         ),
         (
             sync.Cursor,
-            segments.cursors.Cursor,
+            segments.cursors.cursor.Cursor,
             {"reading", "path", "refused", "open", "ack_later", "flush", "abandon", "held", "resume"},
         ),
         (sync.Reader, segments.read.reader.Reader, set()),
@@ -208,7 +208,7 @@ def test_nothing_of_the_interface_is_forgotten(blocking: type, original: type, l
         ),
         (
             segments.remote.remote_cursor.RemoteCursor,
-            segments.cursors.Cursor,
+            segments.cursors.cursor.Cursor,
             {"reading", "path", "refused", "held", "resume"},
         ),
         (segments.remote.RemoteReader, segments.read.reader.Reader, set()),

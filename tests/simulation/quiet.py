@@ -22,7 +22,7 @@ from bookkeeper.encryption import EntryOpener
 from bookkeeper.errors import BookKeeperError, DigestMismatchError, NoSuchEntryError, NoSuchLedgerError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.replication.copying import RepairContext
-from bookkeeper.replication.inspection import incomplete_copies
+from bookkeeper.replication.inspection.check import incomplete_copies
 from bookkeeper.storage.entry_log.entry_log_file import log_name
 from bookkeeper.storage.scrub.damage import DamagedPlace
 from bookkeeper.storage.scrub.scrubber import AGAIN_S

@@ -20,7 +20,7 @@ from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import BookieId
 from bookkeeper.meta.stores.memory import MemorySnapshot, MemoryStore
-from bookkeeper.replication.losses import accept, look
+from bookkeeper.replication.losses.rollback import accept, look
 from bookkeeper.testing.cluster import SESSION_TIMEOUT_S
 from tests.simulation.cluster import SwarmCluster
 from tests.simulation.quiet import recover_whole, until_bookies_serve

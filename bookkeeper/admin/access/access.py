@@ -18,8 +18,10 @@ from bookkeeper.admin.access.modes import enforce, observe, off
 from bookkeeper.admin.access.policy_change import change_policy, mode_in_words, note_change, read_policy
 from bookkeeper.admin.access.tenants import quota, tenant
 from bookkeeper.admin.access.usage import usage
-from bookkeeper.admin.shared import DefaultCommandGroup, VerbAnswer, counted, moment, print_table, verb_on_cluster
-from bookkeeper.admin.shared.options import LedgerIdType
+from bookkeeper.admin.command_group import DefaultCommandGroup
+from bookkeeper.admin.shared.answers import VerbAnswer, verb_on_cluster
+from bookkeeper.admin.shared.options import LedgerIdType, moment, print_table
+from bookkeeper.amounts import counted
 from bookkeeper.errors import ConfigError, NoSuchLedgerError
 from bookkeeper.ids import LedgerId, some_of
 

@@ -9,7 +9,8 @@ import click
 
 from bookkeeper.access import CLUSTER, Mode, Policy, Right
 from bookkeeper.admin.access.policy_change import change_policy, read_policy
-from bookkeeper.admin.shared import VerbAnswer, print_table, verb_on_cluster
+from bookkeeper.admin.shared.answers import VerbAnswer, verb_on_cluster
+from bookkeeper.admin.shared.options import print_table
 from bookkeeper.errors import ConfigError
 
 if TYPE_CHECKING:

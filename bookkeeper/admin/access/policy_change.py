@@ -7,7 +7,7 @@ import platform
 from collections.abc import Callable
 
 from bookkeeper.access import Mode, Policy, PolicyChange
-from bookkeeper.admin.shared import moment
+from bookkeeper.admin.shared.options import moment
 from bookkeeper.errors import MetadataFormatError
 from bookkeeper.meta import Metadata
 from bookkeeper.real import system_seams

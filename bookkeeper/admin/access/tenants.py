@@ -14,7 +14,10 @@ from bookkeeper.access.policy_format import grant_document, tenant_document
 from bookkeeper.access.principal import TENANT
 from bookkeeper.admin.access.matches import names_of
 from bookkeeper.admin.access.policy_change import change_policy, read_policy
-from bookkeeper.admin.shared import DefaultCommandGroup, VerbAnswer, counted, print_json, print_table, verb_on_cluster
+from bookkeeper.admin.command_group import DefaultCommandGroup
+from bookkeeper.admin.shared.answers import VerbAnswer, verb_on_cluster
+from bookkeeper.admin.shared.options import print_json, print_table
+from bookkeeper.amounts import counted
 from bookkeeper.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -10,7 +10,9 @@ import click
 from bookkeeper.access import Amount, Policy, Quota, Usage
 from bookkeeper.access.usage import NOTHING
 from bookkeeper.admin.access.policy_change import read_policy
-from bookkeeper.admin.shared import VerbAnswer, counted, moment, print_table, size_in_words, verb_on_cluster
+from bookkeeper.admin.shared.answers import VerbAnswer, verb_on_cluster
+from bookkeeper.admin.shared.options import moment, print_table
+from bookkeeper.amounts import counted, size_in_words
 from bookkeeper.real import system_seams
 
 if TYPE_CHECKING:

@@ -13,17 +13,10 @@ from typing import Any, Final
 
 import click
 
-from bookkeeper.admin.shared import (
-    DefaultCommandGroup,
-    byte_count,
-    counted,
-    in_cell,
-    json_option,
-    print_json,
-    print_table,
-    size_in_words,
-    time_in_words,
-)
+from bookkeeper.admin.command_group import DefaultCommandGroup
+from bookkeeper.admin.shared.amounts import byte_count
+from bookkeeper.admin.shared.options import in_cell, json_option, print_json, print_table
+from bookkeeper.amounts import counted, size_in_words, time_in_words
 from bookkeeper.bookie.command import bookie as run_bookie
 from bookkeeper.bookie.control.bookie_control import SOCKET
 from bookkeeper.real import run

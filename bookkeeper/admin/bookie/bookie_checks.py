@@ -13,7 +13,8 @@ import click
 
 from bookkeeper.admin.bookie.dumps import index
 from bookkeeper.admin.bookie.stopped_bookie import StoppedBookie, stopped_bookie
-from bookkeeper.admin.shared import counted, json_option, print_json, print_table, size_in_words
+from bookkeeper.admin.shared.options import json_option, print_json, print_table
+from bookkeeper.amounts import counted, size_in_words
 from bookkeeper.bookie.identity.state_files import check_state_files
 from bookkeeper.errors import CorruptionError, UnsupportedFormatError
 from bookkeeper.ids import IdRanges, some_of

@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from bookkeeper.admin.bookie.bookie import ask_bookie, directory_option
-from bookkeeper.admin.shared import counted, json_option, print_json, print_table, size_in_words
+from bookkeeper.admin.shared.options import json_option, print_json, print_table
+from bookkeeper.amounts import counted, size_in_words
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.real import system_seams
 from bookkeeper.volumes.disks.volume_list import read_volumes

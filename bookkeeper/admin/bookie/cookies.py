@@ -9,15 +9,8 @@ from typing import Any
 import click
 
 from bookkeeper.admin.bookie.stopped_bookie import StoppedBookie, whole_bookie
-from bookkeeper.admin.shared import (
-    CommandGroup,
-    connected,
-    finish,
-    json_option,
-    metadata_option,
-    print_json,
-    print_table,
-)
+from bookkeeper.admin.command_group import CommandGroup
+from bookkeeper.admin.shared.options import connected, finish, json_option, metadata_option, print_json, print_table
 from bookkeeper.bookie.identity.bookie_identity import COOKIE, read_identity
 from bookkeeper.errors import KeyExistsError, MetadataFormatError, NoSuchKeyError
 from bookkeeper.ids import BookieId, bookie_id

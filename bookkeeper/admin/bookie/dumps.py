@@ -14,7 +14,10 @@ from typing import Final
 import click
 
 from bookkeeper.admin.bookie.stopped_bookie import StoppedBookie, stopped_bookie
-from bookkeeper.admin.shared import CommandGroup, StreamedTable, counted, json_option, print_json
+from bookkeeper.admin.command_group import CommandGroup
+from bookkeeper.admin.shared.options import json_option, print_json
+from bookkeeper.admin.shared.streamed_table import StreamedTable
+from bookkeeper.amounts import counted
 from bookkeeper.codec.shapes import Scan
 from bookkeeper.errors import CorruptionError, UnsupportedFormatError, in_words
 from bookkeeper.ids import some_of

@@ -12,12 +12,15 @@ import click
 
 from bookkeeper.admin.bookies.decommission import decommission
 from bookkeeper.admin.bookies.operations import counting, drain, forget, info
-from bookkeeper.admin.shared import DefaultCommandGroup, VerbAnswer, counted, print_table, verb_on_cluster
+from bookkeeper.admin.command_group import DefaultCommandGroup
+from bookkeeper.admin.shared.answers import VerbAnswer, verb_on_cluster
+from bookkeeper.admin.shared.options import print_table
+from bookkeeper.amounts import counted
 from bookkeeper.meta import Metadata
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper
-    from bookkeeper.replication.inspection import StopVerdict
+    from bookkeeper.replication.inspection.safe_to_stop import StopVerdict
 
 
 _SHOWN: Final = 20
@@ -34,7 +37,7 @@ async def safe_to_stop(bk: BookKeeper, names: tuple[str, ...]) -> VerbAnswer:
     keeps enough bookies to go on.
     """
 
-    from bookkeeper.replication.inspection import safe_to_stop as ask
+    from bookkeeper.replication.inspection.safe_to_stop import safe_to_stop as ask
 
     with counting(", ".join(names)) as show:
         found = await ask(bk, names, show)

@@ -9,15 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from bookkeeper.admin.bookies.operations import drain_config, drain_options, give_up_option, print_moved, print_stuck
-from bookkeeper.admin.shared import (
-    VerbAnswer,
-    counted,
-    json_option,
-    metadata_option,
-    on_cluster,
-    progress_bar,
-    size_in_words,
-)
+from bookkeeper.admin.shared.answers import VerbAnswer, on_cluster
+from bookkeeper.admin.shared.options import json_option, metadata_option
+from bookkeeper.admin.shared.progress import progress_bar
+from bookkeeper.amounts import counted, size_in_words
 from bookkeeper.ids import some_of
 from bookkeeper.option_types import Number
 from bookkeeper.replication.config import DecommissionConfig

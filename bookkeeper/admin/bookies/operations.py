@@ -12,23 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from bookkeeper.admin.shared import (
-    VerbAnswer,
-    byte_count,
-    connected,
-    counted,
-    finish,
-    json_option,
-    metadata_option,
-    on_cluster,
-    print_json,
-    print_table,
-    progress_bar,
-    size_in_words,
-    status_line,
-    verb_on_cluster,
-)
-from bookkeeper.admin.shared.options import F
+from bookkeeper.admin.shared.amounts import byte_count
+from bookkeeper.admin.shared.answers import VerbAnswer, on_cluster, verb_on_cluster
+from bookkeeper.admin.shared.options import F, connected, finish, json_option, metadata_option, print_json, print_table
+from bookkeeper.admin.shared.progress import progress_bar, status_line
+from bookkeeper.amounts import counted, size_in_words
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import some_of
 from bookkeeper.option_types import Number, WholeNumber

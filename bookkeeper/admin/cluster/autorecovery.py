@@ -9,18 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from bookkeeper.admin.shared import (
-    DefaultCommandGroup,
-    VerbAnswer,
-    byte_count,
-    counted,
-    metadata_option,
-    moment,
-    on_cluster,
-    print_table,
-    size_in_words,
-    verb_on_cluster,
-)
+from bookkeeper.admin.command_group import DefaultCommandGroup
+from bookkeeper.admin.shared.amounts import byte_count
+from bookkeeper.admin.shared.answers import VerbAnswer, on_cluster, verb_on_cluster
+from bookkeeper.admin.shared.options import metadata_option, moment, print_table
+from bookkeeper.amounts import counted, size_in_words
 from bookkeeper.errors import ConfigError, NoClusterError
 from bookkeeper.ids import Address
 from bookkeeper.option_types import AnyNumber, Number, WholeNumber

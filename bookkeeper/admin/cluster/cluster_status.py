@@ -9,19 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import click
 
 from bookkeeper.access import Mode
-from bookkeeper.admin.shared import (
-    CommandGroup,
-    VerbAnswer,
-    counted,
-    json_option,
-    metadata_option,
-    on_cluster,
-    print_json,
-    screen_console,
-    size_in_words,
-    state_in_words,
-    table_of,
-)
+from bookkeeper.admin.command_group import CommandGroup
+from bookkeeper.admin.shared.answers import VerbAnswer, on_cluster
+from bookkeeper.admin.shared.options import json_option, metadata_option, print_json, screen_console, table_of
+from bookkeeper.amounts import counted, size_in_words, state_in_words
 from bookkeeper.errors import MetadataError, in_words
 from bookkeeper.ids import some_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from bookkeeper.admin.shared import finish, json_option, metadata_option, print_json
+from bookkeeper.admin.shared.options import finish, json_option, metadata_option, print_json
 from bookkeeper.errors import ClusterExistsError
 from bookkeeper.meta import init_cluster
 from bookkeeper.real import system_seams

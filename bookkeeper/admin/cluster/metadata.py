@@ -13,19 +13,18 @@ from typing import Any, Final, cast
 
 import click
 
-from bookkeeper.admin.shared import (
-    CommandGroup,
-    VerbAnswer,
+from bookkeeper.admin.command_group import CommandGroup
+from bookkeeper.admin.shared.answers import VerbAnswer, on_cluster
+from bookkeeper.admin.shared.options import (
     connected,
-    counted,
     finish,
     json_option,
     metadata_option,
     moment,
-    on_cluster,
     print_json,
     print_table,
 )
+from bookkeeper.amounts import counted
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.errors import ConfigError, MetadataFormatError, NoClusterError, SessionsLiveError, in_words
 from bookkeeper.ids import Address, BookieId, bookie_id
@@ -38,7 +37,7 @@ from bookkeeper.meta.stores.access_list import AccessStore, audit
 from bookkeeper.option_types import Number, WholeNumber
 from bookkeeper.real import system_seams
 from bookkeeper.real.private import replace_private
-from bookkeeper.replication.losses import KEEP_S, HeldLedgers, accept, look
+from bookkeeper.replication.losses.rollback import KEEP_S, HeldLedgers, accept, look
 from bookkeeper.seams import Lock, Seams
 
 

@@ -9,11 +9,13 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
+from bookkeeper.admin.command_group import CommandGroup
 from bookkeeper.admin.config.apache_properties import parse_properties
 from bookkeeper.admin.config.apache_settings import SettingKind, Translation, translate
 from bookkeeper.admin.config.effective_settings import EffectiveSetting, effective_settings
 from bookkeeper.admin.config.toml_text import toml_text
-from bookkeeper.admin.shared import CommandGroup, counted, json_option, print_json, print_table
+from bookkeeper.admin.shared.options import json_option, print_json, print_table
+from bookkeeper.amounts import counted
 from bookkeeper.bookie.command import bookie_options, config_of, settings_given
 from bookkeeper.bookie.config import BookieConfig, config_from, read_toml
 from bookkeeper.errors import ConfigError, in_words

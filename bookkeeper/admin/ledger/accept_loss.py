@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bookkeeper.admin.shared import connected, counted, finish, print_json, size_in_words
+from bookkeeper.admin.shared.options import connected, finish, print_json
+from bookkeeper.amounts import counted, size_in_words
 from bookkeeper.ids import LedgerId
 from bookkeeper.ledger import LedgerMetadata
 
 if TYPE_CHECKING:
-    from bookkeeper.replication.losses import ClosingLoss, LossPlan
+    from bookkeeper.replication.losses.accept_loss import LossPlan
+    from bookkeeper.replication.losses.closing_loss import ClosingLoss
 
 _SHOWN = 20
 """Ranges of entries that are shown at most."""
@@ -24,7 +26,7 @@ def recover_with_loss(metadata: str, ledger_id: int, yes: bool, as_json: bool) -
     """
 
     async def plan() -> LossPlan | LedgerMetadata:
-        from bookkeeper.replication.losses import plan_loss
+        from bookkeeper.replication.losses.accept_loss import plan_loss
 
         async with connected(metadata) as bk:
             return await plan_loss(bk, LedgerId(ledger_id))
@@ -40,7 +42,7 @@ def recover_with_loss(metadata: str, ledger_id: int, yes: bool, as_json: bool) -
         click.confirm("Give that up for ever, and close the ledger?", abort=True, err=True)
 
     async def accept() -> LedgerMetadata:
-        from bookkeeper.replication.losses import accept_loss
+        from bookkeeper.replication.losses.accept_loss import accept_loss
 
         async with connected(metadata) as bk:
             return await accept_loss(bk, planned)

@@ -16,20 +16,19 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 import click
 from click.core import ParameterSource
 
-from bookkeeper.admin.shared import (
-    Interruption,
-    LineInput,
+from bookkeeper.admin.shared.interruption import Interruption, note
+from bookkeeper.admin.shared.line_input import LineInput
+from bookkeeper.admin.shared.options import (
+    F,
     connected,
-    counted,
     finish,
     json_option,
     metadata_option,
-    note,
     password_option,
     print_json,
-    progress_bar,
 )
-from bookkeeper.admin.shared.options import F
+from bookkeeper.admin.shared.progress import progress_bar
+from bookkeeper.amounts import counted
 from bookkeeper.client.config import ACK_QUORUM, ENSEMBLE, WRITE_QUORUM
 from bookkeeper.errors import BookKeeperError, TooManyRequestsError
 from bookkeeper.option_types import WholeNumber

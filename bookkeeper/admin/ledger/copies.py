@@ -8,16 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bookkeeper.admin.shared import (
-    VerbAnswer,
-    connected,
-    counted,
-    finish,
-    ledger_argument,
-    print_json,
-    print_table,
-    verb_on_cluster,
-)
+from bookkeeper.admin.shared.answers import VerbAnswer, verb_on_cluster
+from bookkeeper.admin.shared.options import connected, finish, ledger_argument, print_json, print_table
+from bookkeeper.amounts import counted
 from bookkeeper.errors import BookieUnavailableError, BookKeeperError, NoSuchLedgerError, in_words
 
 if TYPE_CHECKING:

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bookkeeper.admin.shared import VerbAnswer, connected, ledger_argument, time_in_words, verb_on_cluster
+from bookkeeper.admin.shared.answers import VerbAnswer, verb_on_cluster
+from bookkeeper.admin.shared.options import connected, ledger_argument
+from bookkeeper.amounts import time_in_words
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.errors import MetadataFormatError
 from bookkeeper.ids import NO_ENTRY, LedgerId
@@ -55,7 +57,7 @@ async def undelete(bk: BookKeeper, ledger_id: int) -> VerbAnswer:
     from bookkeeper.client.ledger_view import LedgerView
     from bookkeeper.client.operators import Operator
     from bookkeeper.replication.copying import RepairContext
-    from bookkeeper.replication.inspection import incomplete_copies
+    from bookkeeper.replication.inspection.check import incomplete_copies
 
     found = await Operator(bk).undelete_ledger(ledger_id)
     record = await LedgerView.read(bk.metadata_store.ledgers, LedgerId(ledger_id))

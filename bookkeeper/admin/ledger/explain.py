@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bookkeeper.admin.shared import VerbAnswer, counted, ledger_argument, print_table, state_in_words, verb_on_cluster
+from bookkeeper.admin.shared.answers import VerbAnswer, verb_on_cluster
+from bookkeeper.admin.shared.options import ledger_argument, print_table
+from bookkeeper.amounts import counted, state_in_words
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper
-    from bookkeeper.replication.inspection import ExplainedCopy, ExplainedLedger, ExplainedRange, Loss
+    from bookkeeper.replication.inspection.explain import ExplainedCopy, ExplainedRange, Loss
+    from bookkeeper.replication.inspection.explain_ledger import ExplainedLedger
 
 
 @click.command()
@@ -31,7 +34,7 @@ async def explain(bk: BookKeeper, ledger_id: int) -> VerbAnswer:
     """
 
     from bookkeeper.ids import LedgerId
-    from bookkeeper.replication.inspection import explain_ledger
+    from bookkeeper.replication.inspection.explain_ledger import explain_ledger
 
     found = await explain_ledger(bk, LedgerId(ledger_id))
     return VerbAnswer(_document(found), lambda: _print_report(found), is_good=found.is_whole)

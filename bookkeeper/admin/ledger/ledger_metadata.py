@@ -6,7 +6,8 @@ import os
 
 import click
 
-from bookkeeper.admin.shared import connected, counted, finish, ledger_argument, metadata_option
+from bookkeeper.admin.shared.options import connected, finish, ledger_argument, metadata_option
+from bookkeeper.amounts import counted
 from bookkeeper.errors import MetadataFormatError
 from bookkeeper.ids import LedgerId
 from bookkeeper.meta.records import ledger_format

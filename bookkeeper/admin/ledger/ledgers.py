@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from bookkeeper.admin.command_group import CommandGroup
 from bookkeeper.admin.ledger.accept_loss import recover_with_loss
 from bookkeeper.admin.ledger.append import append
 from bookkeeper.admin.ledger.copies import entries, read_copies
@@ -23,23 +24,19 @@ from bookkeeper.admin.ledger.deletions import delete, deleted_rows, undelete
 from bookkeeper.admin.ledger.explain import explain
 from bookkeeper.admin.ledger.ledger_metadata import ledger_metadata
 from bookkeeper.admin.ledger.repairs import repair, underreplicated
-from bookkeeper.admin.shared import (
-    CommandGroup,
-    VerbAnswer,
+from bookkeeper.admin.shared.answers import VerbAnswer, on_cluster, verb_on_cluster
+from bookkeeper.admin.shared.options import (
     as_operator_option,
-    counted,
     finish,
     json_option,
     ledger_argument,
     metadata_option,
     moment,
-    on_cluster,
     password_option,
     print_json,
     print_table,
-    state_in_words,
-    verb_on_cluster,
 )
+from bookkeeper.amounts import counted, state_in_words
 from bookkeeper.errors import BookKeeperError, MetadataFormatError
 from bookkeeper.ids import NO_ENTRY
 from bookkeeper.ledger import LedgerMetadata, LedgerState

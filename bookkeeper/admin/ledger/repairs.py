@@ -10,17 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bookkeeper.admin.shared import (
-    VerbAnswer,
-    byte_count,
-    counted,
-    ledger_argument,
-    moment,
-    print_table,
-    size_in_words,
-    status_line,
-    verb_on_cluster,
-)
+from bookkeeper.admin.shared.amounts import byte_count
+from bookkeeper.admin.shared.answers import VerbAnswer, verb_on_cluster
+from bookkeeper.admin.shared.options import ledger_argument, moment, print_table
+from bookkeeper.admin.shared.progress import status_line
+from bookkeeper.amounts import counted, size_in_words
 from bookkeeper.option_types import Number
 from bookkeeper.replication.config import DrainConfig
 from bookkeeper.settings import default_of

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bookkeeper.admin.shared import metadata_option, on_cluster
+from bookkeeper.admin.shared.answers import on_cluster
+from bookkeeper.admin.shared.options import metadata_option
 from bookkeeper.console.config import ConsoleConfig
 from bookkeeper.program_log import begin_log, log_option
 from bookkeeper.settings import default_of

@@ -21,7 +21,7 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import BookieId
 from bookkeeper.ledger import LedgerMetadata
-from bookkeeper.ledger.ensemble import replan, still_failed
+from bookkeeper.ledger.ensemble.replan import replan, still_failed
 from bookkeeper.ledger.write import ChangeEnsemble, ChangeFailure
 from bookkeeper.meta import SessionState
 

@@ -23,8 +23,8 @@ from bookkeeper.console.views.ledgers_view import NAV
 from bookkeeper.console.views.view import PageAsked, PageView, ShownAction
 from bookkeeper.ids import NO_ENTRY, LedgerId
 from bookkeeper.ledger import LedgerMetadata
-from bookkeeper.replication.inspection import ExplainedLedger, ExplainedRange, Loss
-from bookkeeper.replication.inspection.explain import CopyState
+from bookkeeper.replication.inspection.explain import CopyState, ExplainedRange, Loss
+from bookkeeper.replication.inspection.explain_ledger import ExplainedLedger
 
 CUSTOM_SHOWN = 200
 """Characters of a value of custom metadata that are shown."""

@@ -9,32 +9,3 @@ replan            plans the change of an ensemble from the metadata that are sto
 
 Which bookies a new ledger gets is decided in :mod:`bookkeeper.ledger.placement`.
 """
-
-from bookkeeper.ledger.ensemble.member import EnsembleMember
-from bookkeeper.ledger.ensemble.replan import replan, still_failed
-from bookkeeper.ledger.ensemble.writer_ensemble import (
-    WAIT,
-    EndWriter,
-    Readmit,
-    Replace,
-    Verdict,
-    Wait,
-    WatchAgain,
-    WriterEnsemble,
-    fenced_error,
-)
-
-__all__ = [
-    "WAIT",
-    "EndWriter",
-    "EnsembleMember",
-    "Readmit",
-    "Replace",
-    "Verdict",
-    "Wait",
-    "WatchAgain",
-    "WriterEnsemble",
-    "fenced_error",
-    "replan",
-    "still_failed",
-]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bookkeeper.errors import check
-from bookkeeper.ledger.ensemble import WriterEnsemble
+from bookkeeper.ledger.ensemble.writer_ensemble import WriterEnsemble
 from bookkeeper.ledger.metadata import LedgerMetadata
 from bookkeeper.ledger.write.alarm import Alarm
 from bookkeeper.ledger.write.progress import WriterProgress

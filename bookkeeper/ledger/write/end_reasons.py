@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bookkeeper.errors import AddTimeoutError, BookKeeperError, LedgerClosedError, NoSuchLedgerError
-from bookkeeper.ledger.ensemble import WriterEnsemble, fenced_error
+from bookkeeper.ledger.ensemble.writer_ensemble import WriterEnsemble, fenced_error
 from bookkeeper.ledger.metadata import LedgerMetadata
 from bookkeeper.ledger.write.effects import ChangeFailure
 

@@ -1,7 +1,7 @@
 """What a writer does about its ensemble: it performs the verdicts, asks for changes, and uses bookies again.
 
-:class:`~bookkeeper.ledger.ensemble.WriterEnsemble` says what is to be done. Here that becomes effects; a verdict that
-ends the writer is handed back as the error to end it with.
+:class:`~bookkeeper.ledger.ensemble.writer_ensemble.WriterEnsemble` says what is to be done. Here that becomes effects;
+a verdict that ends the writer is handed back as the error to end it with.
 
 Rules
     W4   Nothing is confirmed while an ensemble change is in flight: the writer sees to that.
@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import BookieId, EntryId
-from bookkeeper.ledger.ensemble import (
+from bookkeeper.ledger.ensemble.member import EnsembleMember
+from bookkeeper.ledger.ensemble.writer_ensemble import (
     EndWriter,
-    EnsembleMember,
     Readmit,
     Replace,
     Verdict,

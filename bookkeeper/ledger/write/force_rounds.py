@@ -20,7 +20,7 @@ from typing import Final
 
 from bookkeeper.errors import BookKeeperError, RequestTimedOutError, check
 from bookkeeper.ids import NO_ENTRY, BookieId, EntryId
-from bookkeeper.ledger.ensemble import EnsembleMember
+from bookkeeper.ledger.ensemble.member import EnsembleMember
 from bookkeeper.ledger.write.effects import Effect, ForceDone, ForceFailed, SendForce
 
 AGAIN_S: Final = 0.1

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from bookkeeper.errors import check
 from bookkeeper.ids import EntryId
-from bookkeeper.ledger.ensemble import EnsembleMember, WriterEnsemble
+from bookkeeper.ledger.ensemble.member import EnsembleMember
+from bookkeeper.ledger.ensemble.writer_ensemble import WriterEnsemble
 from bookkeeper.ledger.quorum import QuorumSpec
 from bookkeeper.ledger.write.effects import Effect, NoteMissing, SendAdds
 from bookkeeper.ledger.write.progress import WriterProgress

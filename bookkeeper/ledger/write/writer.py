@@ -48,8 +48,8 @@ from collections.abc import Sequence
 from bookkeeper.errors import BookKeeperError, LedgerClosedError, TooManyRequestsError, check
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger.config import WriterConfig
-from bookkeeper.ledger.ensemble import WAIT, Verdict, WriterEnsemble, fenced_error
 from bookkeeper.ledger.ensemble.sync_policy import sync_policy
+from bookkeeper.ledger.ensemble.writer_ensemble import WAIT, Verdict, WriterEnsemble, fenced_error
 from bookkeeper.ledger.metadata import LedgerMetadata, LedgerState
 from bookkeeper.ledger.write.alarm import Alarm
 from bookkeeper.ledger.write.confirm_checks import check_confirms

@@ -17,7 +17,7 @@ from typing import Final
 from urllib.parse import quote
 
 from journal_manager.errors import JournalConfigError
-from journal_manager.journals import JournalURI
+from journal_manager.journals.journal_uri import JournalURI
 
 DEFAULT_NAME: Final = "edits"
 PREFIX: Final = "bk+"

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from bookkeeper import BookKeeper
 from bookkeeper.access import ResourceKind
 from bookkeeper.access.ownership import owner_text
-from bookkeeper.chains import new_password
+from bookkeeper.chains.password import new_password
 from bookkeeper.client.config import ACK_QUORUM, ENSEMBLE, WRITE_QUORUM
 from bookkeeper.errors import ConfigError, in_words
 from bookkeeper.leases.lease import LeaseEntry, LeaseLostError, StoreLease
@@ -35,19 +35,12 @@ from journal_manager.backends.bookkeeper.writer import (
     recover,
 )
 from journal_manager.errors import ElectionLostError, JournalConfigError, JournalExistsError, JournalNotFormattedError
-from journal_manager.journals import (
-    Backend,
-    Chain,
-    ElectableBackend,
-    Election,
-    JournalReader,
-    JournalURI,
-    JournalWriter,
-    NamespaceInfo,
-    Options,
-    parse_options,
-)
-from journal_manager.snapshots import SnapshotStore
+from journal_manager.journals.backend import Backend, JournalReader, JournalWriter, NamespaceInfo, Options
+from journal_manager.journals.chain import Chain
+from journal_manager.journals.election import ElectableBackend, Election
+from journal_manager.journals.journal_uri import JournalURI
+from journal_manager.journals.registry import parse_options
+from journal_manager.snapshots.snapshots import SnapshotStore
 
 if TYPE_CHECKING:
     from bookkeeper import WriteHandle

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
-from bookkeeper.chains import ChainNode
+from bookkeeper.chains.chain_node import ChainNode
 from bookkeeper.errors import NoSuchKeyError
 from bookkeeper.meta.store import Version
 from journal_manager.errors import JournalNotFormattedError
-from journal_manager.journals import Chain
+from journal_manager.journals.chain import Chain
 
 if TYPE_CHECKING:
     from bookkeeper.meta import Metadata

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from bookkeeper.chains import ClaimLostError, OwnedNode
+from bookkeeper.chains.owned_node import ClaimLostError, OwnedNode
 from bookkeeper.errors import BookKeeperError, LedgerFencedError, NoSuchLedgerError, in_words
 from journal_manager.backends.bookkeeper.error_translation import journal_error, worded
 from journal_manager.backends.bookkeeper.journal_node import JournalNode
 from journal_manager.edits import FencingToken, fenced
 from journal_manager.errors import JournalError, JournalUnavailableError
-from journal_manager.journals import Chain, NamespaceInfo
+from journal_manager.journals.backend import NamespaceInfo
+from journal_manager.journals.chain import Chain
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper

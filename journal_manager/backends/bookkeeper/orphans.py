@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
-from bookkeeper.chains import OrphanLedger, delete_orphans, find_orphans
-from bookkeeper.chains.orphans import ORPHAN_AGE_S
+from bookkeeper.chains.orphans import ORPHAN_AGE_S, OrphanLedger, delete_orphans, find_orphans
 from journal_manager.backends.bookkeeper.error_translation import worded
 from journal_manager.backends.bookkeeper.journal_owner import JournalOwner
 from journal_manager.backends.bookkeeper.ledgers import journal_tags
 from journal_manager.backends.bookkeeper.snapshot_index import SnapshotIndex
-from journal_manager.journals import Orphan
+from journal_manager.journals.capabilities import Orphan
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper

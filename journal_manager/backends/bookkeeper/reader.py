@@ -16,7 +16,9 @@ from journal_manager.backends.bookkeeper.node_size import NODE_BYTES_MAX
 from journal_manager.backends.bookkeeper.shared_client import SharedClient
 from journal_manager.edits import Batch, DiscardedEdits, SegmentInfo, TxId
 from journal_manager.errors import JournalClosedError, OpFormatError, check
-from journal_manager.journals import DescribableReader, JournalDescription, JournalReader, described
+from journal_manager.journals.backend import JournalReader
+from journal_manager.journals.capabilities import DescribableReader, JournalDescription
+from journal_manager.journals.chain import described
 
 if TYPE_CHECKING:
     from bookkeeper import ReadHandle

@@ -11,7 +11,7 @@ from bookkeeper.errors import KeyExistsError, MetadataConflictError, NoSuchKeyEr
 from bookkeeper.meta.store import Check, Version, settled_create, settled_delete, settled_set_if
 from journal_manager.edits import UNKNOWN_EPOCH, DiscardedEdits, TxId
 from journal_manager.errors import JournalCorruptionError, UnsupportedLayoutError
-from journal_manager.snapshots import SnapshotInfo
+from journal_manager.snapshots.snapshots import SnapshotInfo
 
 if TYPE_CHECKING:
     from journal_manager.backends.bookkeeper.journal_node import JournalNode

@@ -21,7 +21,7 @@ from journal_manager.backends.bookkeeper.node_size import ensure_snapshots_fit
 from journal_manager.backends.bookkeeper.snapshot_index import SnapshotIndex, SnapshotLine, encode_index
 from journal_manager.edits import UNKNOWN_EPOCH, TxId
 from journal_manager.errors import JournalCorruptionError, JournalFencedError, JournalFullError, SegmentNotFoundError
-from journal_manager.snapshots import (
+from journal_manager.snapshots.snapshots import (
     Chunks,
     SnapshotInfo,
     SnapshotStore,

@@ -36,20 +36,10 @@ from journal_manager.errors import (
     SegmentMismatchError,
     SegmentNotFoundError,
 )
-from journal_manager.journals import (
-    Chain,
-    CopySource,
-    CopyTracking,
-    Discard,
-    JournalWriter,
-    NamespaceInfo,
-    Orphan,
-    OrphanSweep,
-    RecoveryReport,
-    SegmentWriter,
-    Upgrade,
-)
-from journal_manager.snapshots import Chunks, SnapshotInfo
+from journal_manager.journals.backend import JournalWriter, NamespaceInfo, RecoveryReport, SegmentWriter
+from journal_manager.journals.capabilities import CopySource, CopyTracking, Discard, Orphan, OrphanSweep, Upgrade
+from journal_manager.journals.chain import Chain
+from journal_manager.snapshots.snapshots import Chunks, SnapshotInfo
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper, ReadHandle, WriteHandle

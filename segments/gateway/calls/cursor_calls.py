@@ -13,7 +13,10 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final, Unpack
 
-from segments.cursors import RANGES_MAX, UNCLAIMED, Acknowledgement, Cursor, CursorOptions, Mark
+from segments.cursors.acked_ranges import Mark
+from segments.cursors.cursor import Cursor
+from segments.cursors.cursor_front import CursorOptions
+from segments.cursors.cursor_state import RANGES_MAX, UNCLAIMED, Acknowledgement
 from segments.errors import CursorExistsError, PositionFormatError, StreamConfigError
 from segments.gateway.calls.served_streams import ServedStreams
 from segments.gateway.guard.call_guard import Behaviour

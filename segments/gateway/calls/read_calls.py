@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from segments import errors
-from segments.cursors import undone
+from segments.cursors.acked_ranges import undone
 from segments.gateway.calls.name_watch import while_named
 from segments.gateway.calls.served_streams import ServedStream, ServedStreams
 from segments.gateway.gateway_metrics import GatewayMetrics

@@ -15,7 +15,9 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from segments.chain import StreamSegment
-from segments.entries import EntryKind, LoneEntries, StoredEntry, decode_entry
+from segments.entries.layout import EntryKind
+from segments.entries.lone_entries import LoneEntries
+from segments.entries.stored_entry import StoredEntry, decode_entry
 from segments.errors import EntryCorruptError
 from segments.position import Position
 from segments.record import Gap, GapKind

@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from segments.entries import LoneEntries, StoredEntry
+from segments.entries.lone_entries import LoneEntries
+from segments.entries.stored_entry import StoredEntry
 from segments.position import Position
 from segments.read.batches.entry_sequence import Item
 from segments.read.batches.record_batch import Slice, sliced

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, overload
 
-from segments.entries import LoneEntries, StoredEntry
 from segments.entries.arrow import joined_batch, record_batch
+from segments.entries.lone_entries import LoneEntries
+from segments.entries.stored_entry import StoredEntry
 from segments.position import Position
 from segments.record import Gap, StoredRecord
 

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from segments.arguments import checked_seek
 from segments.chain import StreamChain, StreamSegment
-from segments.entries import StoredEntry
 from segments.entries.footer import SegmentFooter
+from segments.entries.stored_entry import StoredEntry
 from segments.errors import EntryCorruptError, PositionTruncatedError, StreamCorruptError
 from segments.position import EARLIEST, LATEST, Position
 from segments.read.places.entry_search import EntrySearch

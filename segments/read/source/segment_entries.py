@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bookkeeper.errors import BookKeeperError, CorruptionError, DataMissingError, NoSuchLedgerError
-from segments.entries import EntryKind, StoredEntry, decode_entry
+from segments.entries.layout import EntryKind
+from segments.entries.stored_entry import StoredEntry, decode_entry
 from segments.error_translation import stream_error
 from segments.errors import EntryCorruptError, PositionTruncatedError, StreamCorruptError, StreamUnavailableError
 

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from segments.config import StreamConfig
-from segments.entries import BODY_MAX, RecordColumns
+from segments.entries.columns import RecordColumns
+from segments.entries.layout import BODY_MAX
 from segments.errors import RecordTooLargeError, StreamOverloadedError, TxidOrderError
 from segments.record import Record
 from segments.write.appends.grouping import RECORD_COST, Group, Grouping, Linger, ProducerRun, Promise, Send, split

@@ -17,7 +17,7 @@ from segments.record import Record
 if TYPE_CHECKING:
     import asyncio
 
-    from segments.entries import RecordColumns
+    from segments.entries.columns import RecordColumns
 
 RECORD_COST: Final = 8
 """What a record adds to an entry beside its value."""

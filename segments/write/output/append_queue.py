@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from bookkeeper.client.loop_affinity import require_loop
 from bookkeeper.outcome import Outcome
 from segments.config import StreamConfig
-from segments.entries import RecordColumns
+from segments.entries.columns import RecordColumns
 from segments.errors import StreamClosedError, StreamError
 from segments.record import AppendResult, Record
 from segments.write.appends.append_machine import AppendMachine, ProducerRecords

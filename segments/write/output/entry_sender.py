@@ -12,17 +12,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from segments.config import StreamConfig
-from segments.entries import (
-    NO_SNAPSHOT,
-    Compression,
-    EntryKind,
-    RecordColumns,
-    encode_entry,
-    encode_payload,
-    encode_pieces,
-    require_library,
-)
+from segments.entries.columns import RecordColumns
+from segments.entries.compression import Compression, require_library
+from segments.entries.entry import encode_entry, encode_payload, encode_pieces
 from segments.entries.footer import FooterBuilder
+from segments.entries.layout import NO_SNAPSHOT, EntryKind
 from segments.errors import (
     RecordTooLargeError,
     StreamError,

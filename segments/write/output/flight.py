@@ -9,7 +9,9 @@ from functools import partial
 from itertools import count, repeat
 from typing import Any, Final
 
-from segments.entries import BytesColumn, EntryBatch, EntryKind, RecordColumns
+from segments.entries.columns import BytesColumn, RecordColumns
+from segments.entries.layout import EntryKind
+from segments.entries.sections import EntryBatch
 from segments.position import Position
 from segments.record import AppendResult
 from segments.write.appends.grouping import Group

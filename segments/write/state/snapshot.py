@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from segments.config import ProducerPolicy
-from segments.entries import BODY_MAX
+from segments.entries.layout import BODY_MAX
 from segments.errors import EntryCorruptError, UnsupportedStreamFormatError
 from segments.producers import ProducerTable
 from segments.write.state.contents_tally import ContentsTally

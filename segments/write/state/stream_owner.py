@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
-from bookkeeper.chains import ClaimLostError, OwnedNode
+from bookkeeper.chains.owned_node import ClaimLostError, OwnedNode
 from bookkeeper.errors import BookKeeperError, MetadataConflictError, NoSuchKeyError, NoSuchLedgerError
 from bookkeeper.outcome import Outcome
 from segments.chain import StreamChain, StreamHead

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from segments.entries import EntryBatch
+from segments.entries.sections import EntryBatch
 from segments.position import Position
 from segments.producers import ProducerTable
 

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from bookkeeper.access import ResourceKind
 from bookkeeper.access.ownership import owner_text
-from bookkeeper.chains import new_password
+from bookkeeper.chains.password import new_password
 from bookkeeper.errors import BookKeeperError, CorruptionError, DataMissingError, NoSuchLedgerError
 from bookkeeper.ids import LedgerId
 from bookkeeper.ledger import LedgerMetadata

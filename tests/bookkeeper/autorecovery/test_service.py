@@ -16,7 +16,7 @@ from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta.records.autorecovery import AutorecoveryNodes
 from bookkeeper.metrics import Counter, Gauge, Metrics
 from bookkeeper.replication.copying import RepairContext
-from bookkeeper.replication.inspection import incomplete_copies
+from bookkeeper.replication.inspection.check import incomplete_copies
 from bookkeeper.testing.cluster import SimCluster
 from tests.bookkeeper.autorecovery.test_auditor import rot
 from tests.bookkeeper.replication.clusters import Story, append, record_of, until, written

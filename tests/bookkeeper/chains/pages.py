@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import Self
 
-from bookkeeper.chains import ChainNode
+from bookkeeper.chains.chain_node import ChainNode
 from bookkeeper.meta.stores.memory import Fate, MemoryCluster
 
 

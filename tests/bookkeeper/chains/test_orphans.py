@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 import pytest
 
 from bookkeeper import BookKeeper
-from bookkeeper.chains import OrphanLedger, delete_orphans, find_orphans
+from bookkeeper.chains.orphans import OrphanLedger, delete_orphans, find_orphans
 from bookkeeper.ids import LedgerId
 from bookkeeper.testing.cluster import SimCluster
 

@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from bookkeeper.chains import ClaimLostError, OwnedNode
+from bookkeeper.chains.owned_node import ClaimLostError, OwnedNode
 from bookkeeper.errors import MetadataConflictError, MetadataUnavailableError
 from bookkeeper.meta.store import Version
 from tests.bookkeeper.chains.pages import LostWrite, Page, Shelf

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bookkeeper.chains import new_password
-from bookkeeper.chains.password import PASSWORD_BYTES
+from bookkeeper.chains.password import PASSWORD_BYTES, new_password
 from bookkeeper.real import system_seams
 
 

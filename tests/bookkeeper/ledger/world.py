@@ -25,7 +25,7 @@ from bookkeeper.ledger import recovery as rec
 from bookkeeper.ledger import write as wri
 from bookkeeper.ledger.answer import Answer
 from bookkeeper.ledger.config import RecoveryConfig, WriterConfig
-from bookkeeper.ledger.ensemble import replan, still_failed
+from bookkeeper.ledger.ensemble.replan import replan, still_failed
 from bookkeeper.ledger.metadata import LedgerMetadata, LedgerState, broken_rule
 from bookkeeper.ledger.placement import RandomChoice
 from bookkeeper.ledger.quorum import QuorumSpec

@@ -12,11 +12,11 @@ import pytest
 
 from journal_manager.backends.file import ACTIVE
 from journal_manager.errors import ElectionLostError
-from journal_manager.journals import Election, open_election
+from journal_manager.journals.election import Election, open_election
 
 CHILD = """
 import asyncio, sys
-from journal_manager.journals import open_election
+from journal_manager.journals.election import (open_election)
 
 async def main():
     election = await open_election(sys.argv[1], name="child")

@@ -25,7 +25,7 @@ from journal_manager.backends.file_snapshots import (
     decode_header,
     encode_header,
 )
-from journal_manager.snapshots import SnapshotStore
+from journal_manager.snapshots.snapshots import SnapshotStore
 from tests.contracts.journal_backend import write_segment
 
 

@@ -38,7 +38,8 @@ from journal_manager.backends.journal_set import SetWriter
 from journal_manager.backends.memory import MemoryHub
 from journal_manager.edits import Batch, encode_batch
 from journal_manager.errors import UnsupportedCapabilityError
-from journal_manager.journals import CopySource, Discard, MemberState, OrphanSweep, Upgrade, capability
+from journal_manager.journals.capabilities import CopySource, Discard, OrphanSweep, Upgrade, capability
+from journal_manager.journals.set_rules import MemberState
 from tests.contracts.journal_backend import Journal, JournalBackendContract, closing
 from tests.journal_manager.replicas import Ledger
 from tests.spark_wal.webhdfs.virtual import in_virtual_time

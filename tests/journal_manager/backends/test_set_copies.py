@@ -21,7 +21,7 @@ from journal_manager.backends import memory
 from journal_manager.backends.memory import MemoryHub, MemoryWriter
 from journal_manager.backends.set_copies import bring_up, holds, still_there_below
 from journal_manager.edits import UNKNOWN_EPOCH
-from journal_manager.journals import CopySource
+from journal_manager.journals.capabilities import CopySource
 
 
 class Two:

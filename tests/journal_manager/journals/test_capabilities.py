@@ -7,7 +7,7 @@ import pytest
 from journal_manager import open_writer
 from journal_manager.backends.memory import MemoryHub
 from journal_manager.errors import UnsupportedCapabilityError
-from journal_manager.journals import Orphan, OrphanSweep, capability
+from journal_manager.journals.capabilities import Orphan, OrphanSweep, capability
 
 
 class Broom:

@@ -22,7 +22,7 @@ from journal_manager import (
 )
 from journal_manager.edits.discarded_edits import NOTHING_DISCARDED, Cut
 from journal_manager.errors import JournalInvariantError, UnsupportedLayoutError, UpgradeError
-from journal_manager.journals import CopySource
+from journal_manager.journals.capabilities import CopySource
 from journal_manager.journals.chain import Chain, UpgradePoint, purgeable
 
 EMPTY = Chain(NamespaceInfo(1, "c", "p")).claim("me", "n1")

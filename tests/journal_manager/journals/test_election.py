@@ -9,8 +9,8 @@ import pytest
 from journal_manager import JournalConfigError
 from journal_manager.backends.memory import MemoryHub
 from journal_manager.errors import ElectionLostError
-from journal_manager.journals import Election, open_election
 from journal_manager.journals import election as module
+from journal_manager.journals.election import Election, open_election
 from tests.spark_wal.webhdfs.virtual import in_virtual_time
 
 

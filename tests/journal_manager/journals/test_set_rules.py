@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from journal_manager import JournalConfigError, NotEnoughJournalsError
-from journal_manager.journals import Member, MemberState, SetRules
+from journal_manager.journals.set_rules import Member, MemberState, SetRules
 
 SHARED = Member("mem:shared", shared=True)
 REQUIRED = Member("mem:required", required=True)

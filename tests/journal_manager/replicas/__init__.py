@@ -9,9 +9,10 @@ from typing import Any
 from journal_manager import Op
 from journal_manager.backends.memory import MemoryHub
 from journal_manager.errors import ElectionLostError
-from journal_manager.journals import Election
-from journal_manager.replicas import ReplicaConfig, ReplicatedProgram, replicated
-from journal_manager.snapshots import CheckpointPolicy
+from journal_manager.journals.election import Election
+from journal_manager.replicas.replica_config import ReplicaConfig
+from journal_manager.replicas.replicated_program import ReplicatedProgram, replicated
+from journal_manager.snapshots.checkpoints import CheckpointPolicy
 
 
 class RefusedError(Exception):

@@ -15,7 +15,8 @@ from bookkeeper.leases.process_location import NOWHERE
 from bookkeeper.seams import Seams
 from bookkeeper.testing.cluster import SimCluster
 from journal_manager import JournalError, RequestId, RetentionPolicy, replicated
-from journal_manager.replicas import ReplicaRole, ReplicatedProgram
+from journal_manager.replicas.replica import ReplicaRole
+from journal_manager.replicas.replicated_program import ReplicatedProgram
 from tests.journal_manager.replicas import Ledger, RefusedError, config_of, words
 
 CALLS, FAULTS = 60, 8

@@ -27,8 +27,8 @@ from journal_manager.backends import memory
 from journal_manager.backends.memory import MemoryHub
 from journal_manager.edits import Batch
 from journal_manager.errors import JournalInvariantError
-from journal_manager.replicas import ReplicatedProgram
 from journal_manager.replicas.replica import Replica, ReplicaRole
+from journal_manager.replicas.replicated_program import ReplicatedProgram
 from journal_manager.write import EditLog
 from tests.journal_manager.replicas import Ballot, Candidate, RefusedError, config_of, replica_of, words
 

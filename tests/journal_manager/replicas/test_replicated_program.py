@@ -37,9 +37,9 @@ from journal_manager.backends import memory
 from journal_manager.backends.memory import MemoryHub
 from journal_manager.edits import Batch
 from journal_manager.errors import NotActiveError, ReplicaFailedError, RequestForgottenError
-from journal_manager.replicas import ReplicaRole
+from journal_manager.replicas.replica import ReplicaRole
 from journal_manager.replicas.replicated_program import ReplicatedProgram, replicated
-from journal_manager.snapshots import Chunks
+from journal_manager.snapshots.snapshots import Chunks
 from tests.journal_manager.replicas import Ballot, Candidate, Ledger, RefusedError, config_of, replica_of, words
 from tests.spark_wal.webhdfs.virtual import in_virtual_time
 

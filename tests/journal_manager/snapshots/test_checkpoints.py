@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from journal_manager.snapshots import CheckpointPolicy
-from journal_manager.snapshots.checkpoints import CheckpointSchedule
+from journal_manager.snapshots.checkpoints import CheckpointPolicy, CheckpointSchedule
 
 
 def schedule(**policy: Any) -> CheckpointSchedule:

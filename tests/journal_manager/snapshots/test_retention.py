@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from journal_manager import SegmentInfo, TxId
-from journal_manager.snapshots import RetentionPolicy, plan_retention
+from journal_manager.snapshots.retention import RetentionPolicy, plan_retention
 
 
 def segments(*ends: tuple[int, int | None]) -> list[SegmentInfo]:

@@ -16,7 +16,7 @@ from journal_manager import (
 )
 from journal_manager.edits import UNKNOWN_EPOCH, DiscardedEdits, TxId
 from journal_manager.edits.discarded_edits import NOTHING_DISCARDED, Cut
-from journal_manager.snapshots import Chunks, SnapshotStore, adoptable, ensure_durable, pieces
+from journal_manager.snapshots.snapshots import Chunks, SnapshotStore, adoptable, ensure_durable, pieces
 
 
 class Shelf(SnapshotStore):

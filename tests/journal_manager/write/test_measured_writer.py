@@ -22,7 +22,7 @@ from journal_manager import (
     replicated,
 )
 from journal_manager.backends.memory import MemoryHub
-from journal_manager.replicas import ReplicaConfig
+from journal_manager.replicas.replica_config import ReplicaConfig
 from journal_manager.testing import batch, write_segment
 from journal_manager.write import JournalStats, MeasuredWriter
 from tests.journal_manager.replicas import Ballot, Candidate, Ledger

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from bookkeeper.chains import ClaimLostError, OwnedNode
+from bookkeeper.chains.owned_node import ClaimLostError, OwnedNode
 from bookkeeper.errors import MetadataConflictError
 from segments.chain import StreamChain, StreamHead
 from segments.chain.stream_segment import NO_CONTENTS

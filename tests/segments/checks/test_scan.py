@@ -6,7 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 from segments.chain import SegmentContents
 from segments.checks.scan import SegmentScanner
-from segments.entries import EntryKind, RecordColumns, encode_entry, encode_payload, encode_pieces
+from segments.entries.columns import RecordColumns
+from segments.entries.entry import encode_entry, encode_payload, encode_pieces
+from segments.entries.layout import EntryKind
 from segments.record import Record
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)

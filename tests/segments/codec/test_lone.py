@@ -12,15 +12,12 @@ from hypothesis import strategies as st
 
 from bookkeeper.codec import crc32c
 from segments.codec import pure
-from segments.entries import (
-    Compression,
-    EntryBatch,
-    EntryKind,
-    RecordColumns,
-    decode_entry,
-    encode_entry,
-    encode_payload,
-)
+from segments.entries.columns import RecordColumns
+from segments.entries.compression import Compression
+from segments.entries.entry import encode_entry, encode_payload
+from segments.entries.layout import EntryKind
+from segments.entries.sections import EntryBatch
+from segments.entries.stored_entry import decode_entry
 from segments.position import Position
 from segments.record import NO_HEADERS, Record, StoredRecord
 from tests.segments.codec import CODECS, native, needs_native

@@ -10,8 +10,10 @@ import pytest
 
 from bookkeeper.meta.store import Version
 from segments.chain import StreamChain
-from segments.cursors import Cursor, CursorState, Mark, read_cursors
-from segments.cursors.cursor_node import CursorNode
+from segments.cursors.acked_ranges import Mark
+from segments.cursors.cursor import Cursor
+from segments.cursors.cursor_node import CursorNode, read_cursors
+from segments.cursors.cursor_state import CursorState
 from segments.errors import (
     CursorConflictError,
     CursorFullError,

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from segments.cursors import Cursor, CursorFront
+from segments.cursors.cursor import Cursor
+from segments.cursors.cursor_front import CursorFront
 from segments.remote import RemoteCursor
 
 

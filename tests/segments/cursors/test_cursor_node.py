@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bookkeeper.chains import OwnedNode
+from bookkeeper.chains.owned_node import OwnedNode
 from bookkeeper.errors import MetadataConflictError, NoSuchKeyError
 from segments.cursors.acked_ranges import Mark
 from segments.cursors.cursor_format import encode_cursor

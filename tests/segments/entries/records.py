@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
-from segments.entries import RecordColumns, StoredEntry
+from segments.entries.columns import RecordColumns
+from segments.entries.stored_entry import StoredEntry
 from segments.record import Record, StoredRecord
 
 TIMES = st.integers(min_value=0, max_value=4_000_000_000_000).map(lambda ms: datetime.fromtimestamp(ms // 1000, UTC))

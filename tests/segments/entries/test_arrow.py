@@ -7,9 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segments.entries import BytesColumn, Compression, EntryBatch, RecordColumns, decode_entry, encode_entry
 from segments.entries import arrow as arrow_module
 from segments.entries.arrow import joined_batch, record_batch, schema
+from segments.entries.columns import BytesColumn, RecordColumns
+from segments.entries.compression import Compression
+from segments.entries.entry import encode_entry
+from segments.entries.sections import EntryBatch
+from segments.entries.stored_entry import decode_entry
 from segments.errors import EntryCorruptError, MissingLibraryError
 from segments.record import Record
 from tests.segments.entries.records import RECORDS

@@ -6,19 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segments.entries import (
-    BODY_MAX,
-    Compression,
-    EntryBatch,
-    EntryKind,
-    RecordColumns,
-    decode_entry,
-    encode_entry,
-    encode_payload,
-    encode_pieces,
-    fits_one_entry,
-)
-from segments.entries.layout import ENTRY_MAX
+from segments.entries.columns import RecordColumns
+from segments.entries.compression import Compression
+from segments.entries.entry import encode_entry, encode_payload, encode_pieces, fits_one_entry
+from segments.entries.layout import BODY_MAX, ENTRY_MAX, EntryKind
+from segments.entries.sections import EntryBatch
+from segments.entries.stored_entry import decode_entry
 from segments.errors import RecordTooLargeError
 from segments.record import ProducerRef, Record
 from tests.segments.entries.records import RECORDS, contents

@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segments.entries import LoneEntries, RecordColumns, decode_entry, encode_entry
 from segments.entries.arrow import record_batch
+from segments.entries.columns import RecordColumns
+from segments.entries.entry import encode_entry
+from segments.entries.lone_entries import LoneEntries
+from segments.entries.stored_entry import decode_entry
 from segments.position import Position
 
 SEGMENT, ENTRY, BASE = 4, 20, 1000

@@ -4,18 +4,12 @@ import random
 
 import pytest
 
-from segments.entries import (
-    EntryBatch,
-    EntryKind,
-    RecordColumns,
-    decode_entry,
-    encode_entry,
-    encode_payload,
-    encode_pieces,
-)
+from segments.entries.columns import RecordColumns
 from segments.entries.compression import Compression
-from segments.entries.layout import CRC, CRC_AT, HEADER_SIZE, PIECE, Columns
-from segments.entries.stored_entry import RUN
+from segments.entries.entry import encode_entry, encode_payload, encode_pieces
+from segments.entries.layout import CRC, CRC_AT, HEADER_SIZE, PIECE, Columns, EntryKind
+from segments.entries.sections import EntryBatch
+from segments.entries.stored_entry import RUN, decode_entry
 from segments.errors import EntryCorruptError, StreamError, UnsupportedStreamFormatError
 from segments.position import Position
 from segments.record import NO_HEADERS, ProducerRef, Record, StoredRecord

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from segments.cursors import Acknowledgement, CursorChange, CursorState, CursorVersion, FrozenRanges, Mark
+from segments.cursors.acked_ranges import FrozenRanges, Mark
+from segments.cursors.cursor_state import Acknowledgement, CursorChange, CursorState, CursorVersion
 from segments.errors import PositionFormatError
 from segments.position import Position
 from segments.protocol import segments_pb2 as pb

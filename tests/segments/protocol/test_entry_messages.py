@@ -6,15 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segments.entries import (
-    Compression,
-    EntryBatch,
-    RecordColumns,
-    StoredEntry,
-    decode_entry,
-    encode_entry,
-    encode_pieces,
-)
+from segments.entries.columns import RecordColumns
+from segments.entries.compression import Compression
+from segments.entries.entry import encode_entry, encode_pieces
+from segments.entries.sections import EntryBatch
+from segments.entries.stored_entry import StoredEntry, decode_entry
 from segments.errors import EntryCorruptError
 from segments.protocol.entry_messages import get_entries, get_records, put_entries
 from segments.protocol.messages import put_batch

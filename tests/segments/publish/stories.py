@@ -14,7 +14,7 @@ from bookkeeper import BookKeeper
 from bookkeeper.errors import MetadataUnavailableError
 from bookkeeper.testing.cluster import SimCluster
 from segments.config import StreamConfig
-from segments.entries import RecordColumns
+from segments.entries.columns import RecordColumns
 from segments.errors import StreamError
 from segments.namespace import StreamNamespace
 from segments.publish import BatchKey, StagedRows, StreamPublisher

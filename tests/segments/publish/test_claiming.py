@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from segments import BatchKey, StagedRows, StreamOwnedError
-from segments.entries import RecordColumns
+from segments.entries.columns import RecordColumns
 from segments.errors import OwnershipLostError
 from segments.stream import Stream
 from tests.segments.publish.cluster import Programs, story, values_of

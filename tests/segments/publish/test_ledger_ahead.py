@@ -10,7 +10,7 @@ import pytest
 
 from bookkeeper.meta.store import Operation
 from segments import BatchKey, PublishedBatch, StagedRows, StreamPublisher
-from segments.entries import RecordColumns
+from segments.entries.columns import RecordColumns
 from segments.errors import OwnershipLostError
 from segments.publish import ledger_ahead
 from segments.publish.ledger_ahead import LedgerAhead

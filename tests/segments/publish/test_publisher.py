@@ -20,7 +20,7 @@ from segments import (
     StoredRecord,
 )
 from segments.chain import SegmentContents, stream_chain
-from segments.entries import RecordColumns
+from segments.entries.columns import RecordColumns
 from segments.errors import OwnershipLostError, StreamCorruptError, StreamMetadataError
 from segments.namespace import connect
 from segments.publish import PublishedBatch, StagedLedger, StagedRows, StreamPublisher

@@ -10,8 +10,10 @@ import pytest
 
 from bookkeeper import EntryId, WriteHandle
 from segments import Record
-from segments.entries import EntryKind, RecordColumns, decode_entry
+from segments.entries.columns import RecordColumns
 from segments.entries.footer import SegmentFooter
+from segments.entries.layout import EntryKind
+from segments.entries.stored_entry import decode_entry
 from segments.errors import StreamMetadataError, StreamUnavailableError
 from segments.publish import staged_writer
 from segments.publish.staged_writer import INLINE_BYTES, StagedWriter

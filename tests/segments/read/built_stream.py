@@ -8,8 +8,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from bookkeeper import BookKeeper, WriteHandle
 from bookkeeper.testing.cluster import SimCluster
 from segments.chain import SegmentContents, StreamChain, StreamHead, ledger_tags
-from segments.entries import EntryKind, RecordColumns, encode_entry, encode_payload, encode_pieces
+from segments.entries.columns import RecordColumns
+from segments.entries.entry import encode_entry, encode_payload, encode_pieces
 from segments.entries.footer import FooterBuilder
+from segments.entries.layout import EntryKind
 from segments.position import EARLIEST, Position
 from segments.read.options import ReadOptions
 from segments.read.places.locator import Locator

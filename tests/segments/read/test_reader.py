@@ -47,7 +47,7 @@ def test_zero_length_values_are_delivered() -> None:
     """SEG-15: an empty value is a record."""
 
     async def story(stream: BuiltStream) -> None:
-        from segments.entries import RecordColumns
+        from segments.entries.columns import RecordColumns
 
         await stream.start()
         await stream.add(columns=RecordColumns.of_values([b"", b"x", b""]))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from segments import Record
-from segments.entries import RecordColumns, decode_entry
+from segments.entries.columns import RecordColumns
+from segments.entries.stored_entry import decode_entry
 from segments.errors import BatchRefusedError
 from segments.remote import message_writer
 from segments.remote.message_writer import MessageWriter

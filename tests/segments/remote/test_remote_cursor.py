@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from segments.cursors import CursorChange
+from segments.cursors.cursor_state import CursorChange
 from segments.errors import (
     CursorConflictError,
     CursorFullError,

@@ -11,7 +11,8 @@ from bookkeeper.testing.cluster import SimCluster
 from segments.chain import StreamChain, StreamHead, encode_chain, ledger_tags
 from segments.checks.scan import SegmentScanner
 from segments.config import StreamConfig
-from segments.entries import RecordColumns, encode_entry
+from segments.entries.columns import RecordColumns
+from segments.entries.entry import encode_entry
 from segments.names import name_path, names_path, stream_path
 
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from bookkeeper import BookKeeper
-from bookkeeper.chains import OwnedNode
+from bookkeeper.chains.owned_node import OwnedNode
 from segments.chain import StreamHead
 from segments.config import StreamConfig, StreamRetention
 from segments.cursors.acked_ranges import Mark

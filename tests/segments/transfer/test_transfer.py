@@ -14,7 +14,7 @@ from segments.chain import StreamHead
 from segments.config import StreamConfig
 from segments.directory.directory import stream_names
 from segments.directory.settings import StreamSettings
-from segments.entries import decode_entry
+from segments.entries.stored_entry import decode_entry
 from segments.errors import (
     StreamConfigError,
     StreamCorruptError,

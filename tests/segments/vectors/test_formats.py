@@ -8,8 +8,10 @@ import pytest
 
 from segments.chain import decode_chain
 from segments.config import StreamConfig
-from segments.entries import EntryKind, RecordColumns, decode_entry
+from segments.entries.columns import RecordColumns
 from segments.entries.footer import SegmentFooter
+from segments.entries.layout import EntryKind
+from segments.entries.stored_entry import decode_entry
 from segments.position_format import from_dlsn
 from segments.producers import ProducerTable
 from tests.segments.vectors.values import (

@@ -11,8 +11,12 @@ from typing import Final
 
 from segments.chain import RemovedLedger, SegmentContents, SegmentPage, StreamChain, StreamSegment, encode_chain
 from segments.config import ProducerPolicy, StreamConfig, StreamRetention
-from segments.entries import Compression, EntryBatch, EntryKind, RecordColumns, encode_entry, encode_payload
+from segments.entries.columns import RecordColumns
+from segments.entries.compression import Compression
+from segments.entries.entry import encode_entry, encode_payload
 from segments.entries.footer import FooterBuilder, SegmentFooter
+from segments.entries.layout import EntryKind
+from segments.entries.sections import EntryBatch
 from segments.position import Position
 from segments.position_format import to_dlsn
 from segments.producers import ProducerTable

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.seams import Seams
-from segments.entries import RecordColumns
+from segments.entries.columns import RecordColumns
 from segments.errors import (
     AppendOutcomeUnknownError,
     BatchRefusedError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from segments.cursors import CursorState
+from segments.cursors.cursor_state import CursorState
 from segments.record import StoredRecord
 
 

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from bookkeeper.chains import OwnedNode
+from bookkeeper.chains.owned_node import OwnedNode
 from bookkeeper.leases.lease import StoreLease
 from bookkeeper.meta.store import Check
 from bookkeeper.outcome import Outcome

@@ -45,7 +45,8 @@ from bookkeeper.errors import BookKeeperError, NoSuchKeyError, NoSuchLedgerError
 from bookkeeper.testing.cluster import SimCluster
 from bookkeeper.testing.patches import patches
 from segments.chain import stream_chain, stream_pages, stream_tags
-from segments.entries import EntryKind, StoredEntry, decode_entry
+from segments.entries.layout import EntryKind
+from segments.entries.stored_entry import StoredEntry, decode_entry
 from segments.errors import StreamCorruptError, StreamError, StreamGapError
 from segments.namespace import StreamNamespace
 from segments.position import EARLIEST, Position

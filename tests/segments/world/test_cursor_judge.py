@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from segments.cursors import CursorState, Mark
-from segments.cursors.cursor_state import Acknowledgement
+from segments.cursors.acked_ranges import Mark
+from segments.cursors.cursor_state import Acknowledgement, CursorState
 from segments.position import EARLIEST, Position
 from tests.segments.world.cursor_judge import CursorJudge
 from tests.segments.world.test_judge import stored

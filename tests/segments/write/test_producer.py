@@ -10,7 +10,8 @@ from bookkeeper.errors import AddTimeoutError
 from bookkeeper.outcome import Outcome
 from segments.arguments import SEQUENCE_MAX
 from segments.config import ProducerPolicy, StreamConfig
-from segments.entries import EntryKind, decode_entry
+from segments.entries.layout import EntryKind
+from segments.entries.stored_entry import decode_entry
 from segments.errors import (
     AppendOutcomeUnknownError,
     OwnershipLostError,

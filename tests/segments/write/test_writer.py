@@ -9,7 +9,7 @@ import pytest
 
 from bookkeeper.outcome import Outcome
 from segments.config import StreamConfig, StreamLimits
-from segments.entries import RecordColumns
+from segments.entries.columns import RecordColumns
 from segments.errors import (
     AppendOutcomeUnknownError,
     OwnershipLostError,

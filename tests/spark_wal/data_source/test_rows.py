@@ -13,7 +13,8 @@ import pytest
 from pyspark.sql import types as t
 
 from segments import RecordColumns
-from segments.entries import decode_entry, encode_entry
+from segments.entries.entry import encode_entry
+from segments.entries.stored_entry import decode_entry
 from spark_wal.data_source import rows
 from spark_wal.data_source.json_rows import RowValueError
 from spark_wal.data_source.options import DataSourceOptionError

@@ -20,7 +20,7 @@ from journal_manager import (
     SnapshotStore,
     TxId,
 )
-from journal_manager.snapshots import pieces
+from journal_manager.snapshots.snapshots import pieces
 from spark_wal.webhdfs.config import OwnerConfig
 from spark_wal.webhdfs.contents.blob_store import MemoryBlobs
 from spark_wal.webhdfs.ownership.events import TreeEventFeed

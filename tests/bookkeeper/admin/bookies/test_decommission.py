@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.admin.bookies.decommission import show_progress
-from bookkeeper.admin.shared import progress_bar
+from bookkeeper.admin.shared.progress import progress_bar
 from bookkeeper.replication.decommissioning.decommission import DecommissionProgress, DecommissionStep
 from bookkeeper.replication.decommissioning.drain import DrainProgress
 from tests.bookkeeper.admin.commands import Terminal, bk

@@ -9,7 +9,7 @@ from bookkeeper import BookKeeper
 from bookkeeper.admin.ledger.accept_loss import lines
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.real import run
-from bookkeeper.replication.losses import ClosingLoss
+from bookkeeper.replication.losses.closing_loss import ClosingLoss
 from tests.bookkeeper.admin.commands import bk
 from tests.integration.processes import bookies, until
 

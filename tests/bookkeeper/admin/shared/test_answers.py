@@ -10,8 +10,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from bookkeeper.admin.shared import VerbAnswer, json_option
-from bookkeeper.admin.shared.answers import Answered, answering, show_answer
+from bookkeeper.admin.shared.answers import Answered, VerbAnswer, answering, show_answer
+from bookkeeper.admin.shared.options import json_option
 from bookkeeper.real import run
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bookkeeper.admin.shared import progress_bar, status_line
+from bookkeeper.admin.shared.progress import progress_bar, status_line
 from tests.bookkeeper.admin.commands import Terminal
 
 

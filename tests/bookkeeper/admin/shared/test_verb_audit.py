@@ -13,7 +13,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from bookkeeper.admin.shared import finish, verb_audit
+from bookkeeper.admin.shared import verb_audit
+from bookkeeper.admin.shared.options import finish
 from bookkeeper.errors import BookKeeperError, LedgerFencedError
 
 DONE: list[str] = []

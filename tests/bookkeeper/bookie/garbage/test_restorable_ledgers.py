@@ -15,7 +15,7 @@ from bookkeeper.errors import LedgerFencedError, MetadataFormatError, MetadataUn
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerState
 from bookkeeper.replication.copying import RepairContext
-from bookkeeper.replication.inspection import incomplete_copies
+from bookkeeper.replication.inspection.check import incomplete_copies
 from bookkeeper.replication.repairs import GracePeriods, repair_ledger
 from bookkeeper.testing.cluster import CLIENT, SimCluster
 from tests.bookkeeper.replication.clusters import Story, append, holds, record_of, written

@@ -16,7 +16,7 @@ from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerMetadata
 from bookkeeper.ledger.location import Location
 from bookkeeper.meta.records.autorecovery import AutorecoveryNodes
-from bookkeeper.replication.inspection import explain_ledger
+from bookkeeper.replication.inspection.explain_ledger import explain_ledger
 from bookkeeper.testing.cluster import CLIENT, SimCluster
 from tests.bookkeeper.replication.clusters import Story, append, written
 

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from bookkeeper.console.panels import Tone
 from bookkeeper.console.views.ledger_view import CUSTOM_SHOWN, ledger_page
 from bookkeeper.ids import BookieId, EntryId, LedgerId
-from bookkeeper.replication.inspection import ExplainedCopy, ExplainedLedger
-from bookkeeper.replication.inspection.explain import CopyState, explain_range
+from bookkeeper.replication.inspection.explain import CopyState, ExplainedCopy, explain_range
+from bookkeeper.replication.inspection.explain_ledger import ExplainedLedger
 from tests.bookkeeper.console.views.made_up import SPEC, asked, closed, texts
 
 PLACES = {BookieId("b1"): "/rack1", BookieId("b2"): "/rack2"}

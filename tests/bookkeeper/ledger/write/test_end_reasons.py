@@ -6,8 +6,8 @@ import pytest
 
 from bookkeeper.errors import BookKeeperError, LedgerClosedError, LedgerFencedError, NoSuchLedgerError
 from bookkeeper.ledger.config import WriterConfig
-from bookkeeper.ledger.ensemble import WriterEnsemble
 from bookkeeper.ledger.ensemble.sync_policy import sync_policy
+from bookkeeper.ledger.ensemble.writer_ensemble import WriterEnsemble
 from bookkeeper.ledger.quorum import QuorumSpec
 from bookkeeper.ledger.write.effects import ChangeFailure
 from bookkeeper.ledger.write.end_reasons import ended_by, ended_while_changing, not_acknowledged

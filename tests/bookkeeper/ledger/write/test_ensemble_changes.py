@@ -7,8 +7,8 @@ import pytest
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger.config import WriterConfig
 from bookkeeper.ledger.effects import WakeAt
-from bookkeeper.ledger.ensemble import WAIT, EndWriter, Readmit, Replace, WatchAgain, WriterEnsemble
 from bookkeeper.ledger.ensemble.sync_policy import sync_policy
+from bookkeeper.ledger.ensemble.writer_ensemble import WAIT, EndWriter, Readmit, Replace, WatchAgain, WriterEnsemble
 from bookkeeper.ledger.metadata import Fragment
 from bookkeeper.ledger.write.alarm import Alarm
 from bookkeeper.ledger.write.effects import ChangeEnsemble, Effect, NoteMissing, SendAdds, WatchIncarnation

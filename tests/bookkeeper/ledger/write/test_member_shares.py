@@ -7,8 +7,8 @@ import pytest
 from bookkeeper.errors import BookieUnavailableError, InvariantError
 from bookkeeper.ids import EntryId
 from bookkeeper.ledger.config import WriterConfig
-from bookkeeper.ledger.ensemble import WriterEnsemble
 from bookkeeper.ledger.ensemble.sync_policy import sync_policy
+from bookkeeper.ledger.ensemble.writer_ensemble import WriterEnsemble
 from bookkeeper.ledger.quorum import QuorumSpec
 from bookkeeper.ledger.write.effects import Effect, NoteMissing, SendAdds
 from bookkeeper.ledger.write.member_shares import MemberShares

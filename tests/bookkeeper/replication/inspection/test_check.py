@@ -8,8 +8,7 @@ from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger import QuorumSpec
 from bookkeeper.replication.copying import RepairContext
 from bookkeeper.replication.copying.copies import Copy
-from bookkeeper.replication.inspection import incomplete_copies
-from bookkeeper.replication.inspection.check import CopyGaps, missing_entries
+from bookkeeper.replication.inspection.check import CopyGaps, incomplete_copies, missing_entries
 from bookkeeper.testing.cluster import SimCluster
 from bookkeeper.wire.availability import decode_availability, encode_availability
 from tests.bookkeeper.replication.clusters import append, record_of, written

@@ -8,8 +8,8 @@ import pytest
 
 from bookkeeper.errors import NoSuchLedgerError
 from bookkeeper.ids import BookieId, LedgerId
-from bookkeeper.replication.inspection import Loss, explain_ledger
-from bookkeeper.replication.inspection.explain import CopyState
+from bookkeeper.replication.inspection.explain import CopyState, Loss
+from bookkeeper.replication.inspection.explain_ledger import explain_ledger
 from bookkeeper.testing.cluster import SimCluster
 from tests.bookkeeper.replication.clusters import Story, append, written
 

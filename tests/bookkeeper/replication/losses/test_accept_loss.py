@@ -24,7 +24,7 @@ from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger import LedgerMetadata, LedgerState, QuorumSpec
 from bookkeeper.meta.records.ledger_format import encode
 from bookkeeper.meta.store import Version
-from bookkeeper.replication.losses import LossPlan, accept_loss, plan_loss
+from bookkeeper.replication.losses.accept_loss import LossPlan, accept_loss, plan_loss
 from bookkeeper.replication.losses.closing_loss import KEY, ClosingLoss
 from bookkeeper.testing.cluster import SimCluster
 from tests.bookkeeper.replication.clusters import Story, append

@@ -10,8 +10,7 @@ from bookkeeper.bookie.garbage.garbage_collector import GarbageCollector
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.errors import IllegalOperationError, MalformedFrameError, MetadataRolledBackError
 from bookkeeper.ids import BookieId, LedgerId
-from bookkeeper.replication.losses import accept, look
-from bookkeeper.replication.losses.rollback import HELD_MAX, RANGES_MAX, check_ranges, held_count
+from bookkeeper.replication.losses.rollback import HELD_MAX, RANGES_MAX, accept, check_ranges, held_count, look
 from bookkeeper.testing.cluster import SimCluster
 from tests.bookkeeper.replication.clusters import written
 

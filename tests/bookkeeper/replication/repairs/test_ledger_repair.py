@@ -8,7 +8,7 @@ import pytest
 
 from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.replication.copying import RepairContext
-from bookkeeper.replication.inspection import incomplete_copies
+from bookkeeper.replication.inspection.check import incomplete_copies
 from bookkeeper.replication.repairs import GracePeriods, LedgerRepair, repair_ledger
 from bookkeeper.testing.cluster import SimCluster
 from tests.bookkeeper.replication.clusters import Story, append, record_of, written

@@ -9,7 +9,7 @@ from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.records.under_replication import UnderReplication
 from bookkeeper.replication.copying import RepairContext
 from bookkeeper.replication.copying.repair_lock import lock_path
-from bookkeeper.replication.inspection import incomplete_copies
+from bookkeeper.replication.inspection.check import incomplete_copies
 from bookkeeper.replication.repairs import ledger_repair
 from bookkeeper.replication.repairs.tidy import tidy_mark, tidy_marks
 from bookkeeper.testing.cluster import SimCluster

@@ -12,7 +12,7 @@ from bookkeeper.leases.process_location import NOWHERE
 from journal_manager.backends.bookkeeper.backend import LeaseElection
 from journal_manager.backends.bookkeeper.shared_client import SharedClient
 from journal_manager.errors import ElectionLostError
-from journal_manager.journals import Election, open_election
+from journal_manager.journals.election import Election, open_election
 from tests.journal_manager.backends.bookkeeper.fake import Client, Cluster
 from tests.spark_wal.webhdfs.virtual import LoopClock, in_virtual_time
 

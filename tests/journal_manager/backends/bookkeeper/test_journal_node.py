@@ -10,7 +10,7 @@ import pytest
 from bookkeeper.errors import MetadataConflictError
 from journal_manager import JournalNotFormattedError, NamespaceInfo
 from journal_manager.backends.bookkeeper.journal_node import JournalNode, journal_names
-from journal_manager.journals import Chain
+from journal_manager.journals.chain import Chain
 from tests.journal_manager.backends.bookkeeper.fake import Cluster
 
 

@@ -16,7 +16,7 @@ from journal_manager import (
 )
 from journal_manager.backends.bookkeeper.journal_node import JournalNode
 from journal_manager.backends.bookkeeper.journal_owner import JournalOwner, claim_nonce
-from journal_manager.journals import Chain
+from journal_manager.journals.chain import Chain
 from tests.journal_manager.backends.bookkeeper.fake import Cluster
 
 

@@ -18,7 +18,8 @@ from journal_manager import (
 )
 from journal_manager.backends.bookkeeper import node_size
 from journal_manager.backends.bookkeeper.node_size import NODE_BYTES_MAX, NODE_BYTES_WARNED, NodeSize
-from journal_manager.journals import Chain, DescribableReader, capability
+from journal_manager.journals.capabilities import DescribableReader, capability
+from journal_manager.journals.chain import Chain
 from tests.journal_manager.backends.bookkeeper.fake import Cluster
 
 

@@ -11,7 +11,7 @@ from bookkeeper.testing.cluster import SimCluster
 from journal_manager import EditLog, JournalFencedError, JournalWriter, open_snapshots, open_writer
 from journal_manager.backends.bookkeeper.ledgers import journal_tags, segment_tags, snapshot_tags
 from journal_manager.edits import FencingToken
-from journal_manager.journals import OrphanSweep, capability
+from journal_manager.journals.capabilities import OrphanSweep, capability
 
 
 async def ledgers(client: BookKeeper) -> set[int]:

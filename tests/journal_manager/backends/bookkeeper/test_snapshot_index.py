@@ -11,7 +11,7 @@ from bookkeeper.meta.store import Check, Version
 from journal_manager import UNKNOWN_EPOCH, JournalCorruptionError, NamespaceInfo, UnsupportedLayoutError
 from journal_manager.backends.bookkeeper.journal_node import JournalNode
 from journal_manager.backends.bookkeeper.snapshot_index import SnapshotIndex, SnapshotLine, decode_index, encode_index
-from journal_manager.journals import Chain
+from journal_manager.journals.chain import Chain
 from tests.journal_manager.backends.bookkeeper.fake import Cluster
 
 ONE, TWO = SnapshotLine(5, 1, 10, "ab"), SnapshotLine(9, 2, 20, "cd")

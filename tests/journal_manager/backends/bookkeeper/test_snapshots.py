@@ -20,7 +20,7 @@ from journal_manager import (
 )
 from journal_manager.backends.bookkeeper import node_size
 from journal_manager.backends.bookkeeper.writer import LedgerJournalWriter
-from journal_manager.snapshots import SnapshotStore
+from journal_manager.snapshots.snapshots import SnapshotStore
 from tests.contracts.journal_backend import write_segment
 from tests.journal_manager.backends.bookkeeper.fake import Cluster, Died, LostReplies
 

@@ -26,7 +26,7 @@ from journal_manager import (
     open_writer,
 )
 from journal_manager.backends.bookkeeper.journal_node import JournalNode
-from journal_manager.journals import Chain
+from journal_manager.journals.chain import Chain
 from tests.contracts.journal_backend import batch, body, ends, txids, write_segment
 from tests.contracts.journal_story import Story
 from tests.journal_manager.backends.bookkeeper.fake import Client, Cluster, Died, LostReplies

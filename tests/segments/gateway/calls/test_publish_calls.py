@@ -13,7 +13,7 @@ from bookkeeper.access import Principal, QuotaKind, QuotaRefusal
 from bookkeeper.gateways.caller import Caller
 from bookkeeper.gateways.permissions import CallerRights
 from bookkeeper.leases.lease import StoreLease
-from segments.entries import RecordColumns
+from segments.entries.columns import RecordColumns
 from segments.errors import BatchRefusedError, StreamAccessError, StreamConfigError, StreamOwnedError
 from segments.gateway.calls.publish_calls import PublishCalls
 from segments.gateway.guard.grpc_call import GrpcCall

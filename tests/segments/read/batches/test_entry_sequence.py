@@ -6,15 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segments.chain import SegmentContents, StreamSegment
-from segments.entries import (
-    EntryKind,
-    LoneEntries,
-    RecordColumns,
-    StoredEntry,
-    encode_entry,
-    encode_payload,
-    encode_pieces,
-)
+from segments.entries.columns import RecordColumns
+from segments.entries.entry import encode_entry, encode_payload, encode_pieces
+from segments.entries.layout import EntryKind
+from segments.entries.lone_entries import LoneEntries
+from segments.entries.stored_entry import StoredEntry
 from segments.position import Position
 from segments.read.batches.entry_sequence import EntrySequence, lost_before, lost_with, truncated
 from segments.record import Gap, GapKind

@@ -7,7 +7,10 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segments.entries import LoneEntries, RecordColumns, StoredEntry, decode_entry, encode_entry
+from segments.entries.columns import RecordColumns
+from segments.entries.entry import encode_entry
+from segments.entries.lone_entries import LoneEntries
+from segments.entries.stored_entry import StoredEntry, decode_entry
 from segments.position import Position
 from segments.read.batches.entry_sequence import Item
 from segments.read.batches.ready_queue import ReadyQueue

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from segments.entries import LoneEntries, RecordColumns, decode_entry, encode_entry
+from segments.entries.columns import RecordColumns
+from segments.entries.entry import encode_entry
+from segments.entries.lone_entries import LoneEntries
+from segments.entries.stored_entry import decode_entry
 from segments.position import Position
 from segments.read.batches.record_batch import EntrySlice, RecordBatch, sliced
 from segments.record import Gap, GapKind, Record

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segments.chain import SegmentContents, StreamChain, StreamSegment
-from segments.entries import RecordColumns, encode_entry, encode_pieces
+from segments.entries.columns import RecordColumns
+from segments.entries.entry import encode_entry, encode_pieces
 from segments.position import EARLIEST, LATEST, Position
 from segments.read.fetch.fetch_machine import FetchMachine, NoSegment
 from segments.record import Gap, GapKind

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from segments.entries import RecordColumns
+from segments.entries.columns import RecordColumns
 from segments.errors import PositionTruncatedError
 from segments.position import EARLIEST, LATEST, Position
 from segments.record import Record, from_ms

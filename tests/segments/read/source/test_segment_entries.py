@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from segments.entries import EntryKind, encode_payload
-from segments.entries.layout import PIECE
+from segments.entries.entry import encode_payload
+from segments.entries.layout import PIECE, EntryKind
 from segments.errors import EntryCorruptError, PositionTruncatedError, StreamCorruptError
 from segments.position import Position
 from segments.read.source.segment_entries import SegmentEntries

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segments.config import FlushPolicy, StreamConfig, StreamLimits
-from segments.entries import RecordColumns
+from segments.entries.columns import RecordColumns
 from segments.errors import RecordTooLargeError, TxidOrderError
 from segments.record import Record
 from segments.write.appends.append_machine import GROUP_MAX, AppendMachine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from segments.entries import RecordColumns
+from segments.entries.columns import RecordColumns
 from segments.record import Record
 from segments.write.appends.record_checks import checked, record_size
 

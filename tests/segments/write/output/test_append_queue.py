@@ -8,7 +8,7 @@ from datetime import datetime
 import pytest
 
 from segments.config import FlushPolicy, StreamConfig, StreamLimits
-from segments.entries import RecordColumns
+from segments.entries.columns import RecordColumns
 from segments.errors import (
     StreamOverloadedError,
     TxidOrderError,

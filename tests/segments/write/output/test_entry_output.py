@@ -18,7 +18,8 @@ from bookkeeper.errors import (
 )
 from bookkeeper.outcome import Outcome
 from segments.config import ProducerPolicy, RollPolicy, StreamConfig
-from segments.entries import RecordColumns, decode_entry
+from segments.entries.columns import RecordColumns
+from segments.entries.stored_entry import decode_entry
 from segments.errors import (
     OwnershipLostError,
     StreamCorruptError,

@@ -8,8 +8,9 @@ from bookkeeper.errors import (
     BookieUnavailableError,
     BookKeeperError,
 )
-from segments.entries import EntryKind, decode_entry
 from segments.entries.footer import SegmentFooter
+from segments.entries.layout import EntryKind
+from segments.entries.stored_entry import decode_entry
 from segments.position import Position
 from segments.record import Record
 from tests.segments.entries.test_footer import may_have

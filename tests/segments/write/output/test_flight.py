@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from segments.entries import BytesColumn, EntryBatch, RecordColumns
+from segments.entries.columns import BytesColumn, RecordColumns
+from segments.entries.sections import EntryBatch
 from segments.position import Position
 from segments.record import AppendResult
 from segments.write.appends.grouping import Group

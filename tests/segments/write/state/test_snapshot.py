@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from segments.entries import EntryBatch
+from segments.entries.sections import EntryBatch
 from segments.errors import EntryCorruptError, UnsupportedStreamFormatError
 from segments.position import Position
 from segments.producers import ProducerTable

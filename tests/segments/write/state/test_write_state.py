@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from segments.entries import EntryBatch
+from segments.entries.sections import EntryBatch
 from segments.position import Position
 from segments.write.state.write_state import WriteState
 
