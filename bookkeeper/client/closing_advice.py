@@ -10,23 +10,18 @@ from collections.abc import Iterable
 
 from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.services import ClientServices
-from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import BookieId, LedgerId
-from bookkeeper.wire import GetBookieInfo, Reply
+from bookkeeper.wire import GetBookieInfo, encode_notice
 
 
 def advise_closed(services: ClientServices, ledger_id: LedgerId, bookies: Iterable[BookieId]) -> None:
     """Send it to those of these bookies to which there is a connection."""
     if not services.config.close_advice:
         return
-    request = GetBookieInfo(requested=0, closed_ledger=ledger_id)
+    advice = encode_notice(GetBookieInfo(requested=0, closed_ledger=ledger_id))
     for bookie in bookies:
         connection = services.pool.ready(
             bookie, ConnectionPurpose.LAC
         )  # the advice is of protocol v3, as explicit LACs are
         if connection is not None:
-            connection.request_nowait(request, services.config.request_timeout_ms / 1000, _ignored)
-
-
-def _ignored(_reply: Reply | BookKeeperError) -> None:
-    pass
+            connection.write(advice)

@@ -429,21 +429,25 @@ _NOTICE_TXN: Final = 0
 """The transaction id of notices; no other request has it, and no stream."""
 
 
-def encode_notice(request: WriteLac) -> bytes:
+def encode_notice(request: WriteLac | GetBookieInfo) -> bytes:
     """The whole frame of a request whose reply nobody waits for. The same bytes may go to any number of bookies."""
     return encode_request(request, _NOTICE_TXN)
 
 
-_TAKEN: Final = encode_reply(
-    RequestHeader(Dialect.V3, Operation.WRITE_LAC, _NOTICE_TXN), WriteLacReply(Status.OK, LedgerId(0))
-)[4:14]
+_TAKEN: Final = frozenset(
+    encode_reply(RequestHeader(Dialect.V3, op, _NOTICE_TXN), reply)[4:14]
+    for op, reply in (
+        (Operation.WRITE_LAC, WriteLacReply(Status.OK, LedgerId(0))),
+        (Operation.BOOKIE_INFO, InfoReply(Status.OK)),
+    )
+)
 """Version, operation, transaction id and OK, as every bookie writes them."""
 
 
 def is_taken_notice(body: Buffer) -> bool:
     """Whether this frame body only says that a bookie took a notice. It is told by its beginning, without decoding it;
     one that is written in another way is not recognised, and is a reply that nobody waits for."""
-    return body[:10] == _TAKEN
+    return bytes(body[:10]) in _TAKEN
 
 
 # -- shared ----------------------------------------------------------------------------------------------

@@ -128,7 +128,10 @@ async def test_each_request_gets_its_own_reply_whatever_the_order(dialect: Diale
 async def test_the_reply_to_a_notice_is_dropped_without_being_decoded_and_one_that_refuses_it_is_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    lac = wire.WriteLac(LEDGER, 3, KEY, b"\0" * 7 + b"\7" + b"\0" * 7 + b"\3")
+    notices: list[wire.WriteLac | wire.GetBookieInfo] = [wire.GetBookieInfo(0, LEDGER), lac, lac, lac]
     answers: list[wire.Reply] = [
+        wire.InfoReply(Status.OK),
         wire.WriteLacReply(Status.OK, LEDGER),
         wire.WriteLacReply(Status.UNAUTHORIZED, LEDGER),
         wire.BareReply(Status.UNAUTHORIZED),
@@ -143,11 +146,10 @@ async def test_the_reply_to_a_notice_is_dropped_without_being_decoded_and_one_th
 
     monkeypatch.setattr(wire, "decode_reply", noted)
     connection, bookie = await connected(lambda b, header, request: b.reply(header, answers[len(bookie.seen) - 1]))
-    notice = wire.WriteLac(LEDGER, 3, KEY, b"\0" * 7 + b"\7" + b"\0" * 7 + b"\3")
-    for count in range(3):
+    for count, notice in enumerate(notices, 1):
         connection.write(wire.encode_notice(notice))
         await settle()
-        assert bookie.seen == [notice] * (count + 1) and decoded == answers[1 : count + 1]
+        assert bookie.seen == notices[:count] and decoded == answers[2:count]
         assert connection.outstanding == 0
     assert connection.closed, "a bookie that does not know this client says so by such a reply"
 
