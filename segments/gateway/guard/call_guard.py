@@ -133,6 +133,8 @@ class CallGuard:
             try:
                 call = await self._begin(facts, network)
                 request = await self._request(parser, context, call)
+                if parser.makes:
+                    await call.charge_in_time(1, 0)
                 return await behaviour(request, call)
             except Exception as error:  # whatever it is, the client gets a status and a reason
                 status, failure = self._refuse(context, method, error), error

@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 
 from bookkeeper.gateways.permissions import Needs
 from segments.errors import StreamConfigError
-from segments.gateway.guard.request_rights import RequestRights, needs_of
+from segments.gateway.guard.request_rights import MAKES, RequestRights, needs_of
 from segments.protocol.methods import Method
 from segments.protocol.request_elements import ElementCounter
 
@@ -23,6 +23,8 @@ class RequestParser:
         self._parse = method.parse_request
         self._counter = ElementCounter(method.request)
         self._elements_max = elements_max
+        self.makes = method.key in MAKES
+        """Whether a request makes something in the metadata, which its caller's rates count."""
         self.answers_each = method.answers_each
         """Whether each request has a reply of its own, with which its bytes are given back."""
 

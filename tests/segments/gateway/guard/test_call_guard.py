@@ -8,8 +8,10 @@ from typing import Any
 import grpc.aio
 import pytest
 
+from bookkeeper.access import Principal, QuotaKind, QuotaRefusal
 from bookkeeper.gateways.authentication import AuthenticationFailures, UnauthenticatedError
 from bookkeeper.gateways.caller import Caller
+from bookkeeper.gateways.permissions import CallerRights
 from bookkeeper.real import SystemClock
 from segments.errors import StreamNotFoundError
 from segments.gateway.config import GrpcLimits
@@ -18,6 +20,7 @@ from segments.gateway.guard import call_guard
 from segments.gateway.guard.call_guard import CallGuard
 from segments.gateway.guard.grpc_call import GrpcCall
 from segments.gateway.guard.port_security import CallFacts
+from segments.gateway.guard.request_rights import MAKES
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.methods import METHODS, SERVICES
 from segments.protocol.refusals import TRAILER
@@ -299,3 +302,72 @@ async def test_an_address_has_a_number_of_calls_and_the_next_may_come_again() ->
     await asyncio.gather(*calls)
     assert first.code is None
     assert other.code is None
+
+
+@pytest.mark.rule("X32")
+@pytest.mark.parametrize("key", sorted(MAKES))
+async def test_what_makes_something_in_the_metadata_counts_by_its_callers_rates(key: str) -> None:
+    """Cause: only records did, and a tenant with a small quota had the metadata store busy with streams and cursors."""
+    charged: list[tuple[int, int]] = []
+
+    def take(who: Principal, entries: int, size: int) -> QuotaRefusal | None:
+        charged.append((entries, size))
+        return None if len(charged) < 3 else QuotaRefusal("a", QuotaKind.ADDS_PER_S, 1, after_s=None)
+
+    async def answer(request: Any, call: GrpcCall) -> Any:
+        return METHODS[key].reply()
+
+    guard = CallGuard(None, None, GatewayMetrics(), SystemClock(), permissions=CallerRights(take=take))
+    codes = []
+    for _ in range(3):
+        context = Context(METHODS[key].request(stream="s").SerializeToString())
+        await handler({key: answer}, key, guard).stream_unary(None, context)
+        codes.append(context.code and context.code.name)
+    assert codes == [None, None, "RESOURCE_EXHAUSTED"] and charged == [(1, 0)] * 3
+    quiet = Context(pb.GetStreamRequest(stream="s").SerializeToString())
+    await handler({"Streams.Get": answer}, "Streams.Get", guard).stream_unary(None, quiet)
+    assert len(charged) == 3, "looking is free"
+
+
+class _LateClock(SystemClock):
+    """Each message takes ten seconds to come."""
+
+    def __init__(self) -> None:
+        self.late_s = 0.0
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.late_s
+
+
+class _Known:
+    """A check that knows a caller once."""
+
+    generation = 0
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def principal(self, facts: Any) -> Caller:
+        self.asked += 1
+        if self.asked > 1:
+            raise UnauthenticatedError("who are you?", why="the token was revoked")
+        return Caller("a")
+
+
+@pytest.mark.rule("X15")
+@pytest.mark.parametrize("late", [True, False])
+async def test_a_request_that_comes_late_outlives_no_token(late: bool) -> None:
+    clock = _LateClock()
+
+    class Slow(Context):
+        async def read(self) -> Any:
+            clock.late_s += 10.0 if late else 0.0
+            return await super().read()
+
+    async def answer(request: Any, call: GrpcCall) -> Any:
+        return pb.StreamInfo(stream="s")
+
+    guard = CallGuard(_Known(), None, GatewayMetrics(), clock)  # type: ignore[arg-type]
+    context = Slow(pb.GetStreamRequest(stream="s").SerializeToString())
+    reply = await handler({"Streams.Get": answer}, "Streams.Get", guard).stream_unary(None, context)
+    assert (reply.stream, context.code and context.code.name) == (("", "PERMISSION_DENIED") if late else ("s", None))
