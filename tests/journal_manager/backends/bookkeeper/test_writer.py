@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from bookkeeper.errors import BookieUnavailableError, MetadataUnavailableError
+from bookkeeper.meta.store import Version
+from bookkeeper.meta.stores.memory import Fate
 from journal_manager import (
     Discard,
     EditLog,
@@ -194,6 +196,33 @@ async def test_a_ledger_that_lost_the_race_for_the_chain_is_deleted() -> None:
         await old.start_segment(TxId(3), 1)
     assert await orphans(cluster) == set()
     assert "create_ledger" in cluster.steps, "it was made and deleted again"
+
+
+@pytest.mark.rule("C1", "M8")
+async def test_a_ledger_that_is_in_the_chain_by_a_step_without_an_answer_is_the_next_owners() -> None:
+    class Overtaken:
+        """The step is done, no answer comes, and another owner claims the journal."""
+
+        done = False
+
+        def fate(self, session: int, kind: str, path: str) -> Fate:
+            if kind == "set":
+                self.done = True
+                return Fate(reply_lost=True)
+            if self.done:
+                cluster.metadata.interference = None
+                node = cluster.metadata.dump()[path]
+                claimed = Chain.decode(node.value).claim("new", "another nonce").encode()
+                cluster.metadata.write(0, lambda transaction: transaction.set(path, claimed, Version(node.version)))
+            return Fate()
+
+    cluster = Cluster()
+    old = await writer_on(cluster, "old")
+    cluster.metadata.interference = Overtaken()
+    with pytest.raises(JournalFencedError):
+        await old.start_segment(TxId(1), 1)
+    chain = await chain_of(cluster.client())
+    assert chain.open_segment is not None and int(chain.open_segment.location) in cluster.ledgers
 
 
 @pytest.mark.rule("C6")
