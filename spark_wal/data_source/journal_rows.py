@@ -54,6 +54,8 @@ class JournalRows(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of a partition; runs in a task."""
         part = partition.value
+        if part is None:
+            return
         assert isinstance(part, NumberRange)
 
         def rows(reader: journals.JournalReader, first: int) -> Iterator[tuple[int, bytes]]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from segments import RecordColumns
 from segments.entries.columns import BytesColumn, encode_headers
-from spark_wal.data_source.json_rows import RowValueError, json_objects
+from spark_wal.data_source.json_rows import RowValueError, check_can_be_json, json_objects
 from spark_wal.data_source.options import DataSourceOptionError
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ class RowColumns:
         self._own = [name for name in kinds if name not in _MEANT] if self._json else []
         if self._json and not self._own:
             raise DataSourceOptionError(f"there is no column for the value beside {', '.join(kinds)}")
+        for name in self._own:
+            check_can_be_json(kinds[name], name)
         if not self._json:
             _check(kinds, "value", "binary", "string")
             if odd := [name for name in kinds if name not in (*_MEANT, "value")]:

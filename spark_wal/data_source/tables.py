@@ -57,7 +57,8 @@ class LedgerRange(NamedTuple):
 
 
 class TablePartition(InputPartition):
-    """A partition as Spark hands it to a task."""
+    """A partition as Spark hands it to a task. Where there is nothing to read Spark makes one itself, without a range,
+    and has it read."""
 
     def __init__(self, part: PartitionRange | NumberRange | LedgerRange) -> None:
         super().__init__(part)
@@ -111,6 +112,8 @@ class StreamsRows(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of a partition; runs in a task."""
         part = partition.value
+        if part is None:
+            return iter(())
         assert isinstance(part, PartitionRange)
         return read_partition(self._settings, self._schema, part, _attempt())
 
@@ -151,6 +154,8 @@ class LedgerRows(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of a partition; runs in a task."""
+        if partition.value is None:
+            return
         assert isinstance(partition.value, LedgerRange)
         part, known, cluster = partition.value
         settings, attempt = self._settings, _attempt()

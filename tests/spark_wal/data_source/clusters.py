@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pyspark.sql import types as t
+from pyspark.sql.datasource import InputPartition
 
 from segments import Position, Record, RollPolicy, StreamConfig, sync
 from spark_wal.data_source.options import ReadSettings
@@ -47,10 +48,9 @@ def read_all(source: Any, partitions: Iterable[Any]) -> list[int]:
 
 
 def rows(reader: Any) -> list[tuple[Any, Any]]:
-    """All rows of a table."""
-    return [
-        tuple(row.values()) for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()
-    ]
+    """All rows of a table. As Spark does, it has a partition without a range read where there is none."""
+    parts = reader.partitions() or [InputPartition(None)]
+    return [tuple(row.values()) for part in parts for batch in reader.read(part) for row in batch.to_pylist()]
 
 
 def one_batch(source: QuerySource, start: Mapping[str, Any]) -> tuple[dict[str, Any], list[int]]:

@@ -27,6 +27,7 @@ def test_a_journal_closed_and_open_segments(namespace: sync.Namespace, cluster_u
     assert rows(JournalRows(some, EDITS)) == [(first + 1, b"1"), (first + 2, b"2")]
     one = ReadSettings(metadata=cluster_uri, journal="batch-edits", start=str(first + 1), stop=str(first + 2))
     assert rows(JournalRows(one, EDITS)) == [(first + 1, b"1")]
+    assert rows(JournalRows(ReadSettings(metadata=cluster_uri, journal="batch-edits", start="1000"), EDITS)) == []
 
 
 def test_a_journal_that_does_not_answer_is_asked_again(cluster_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:

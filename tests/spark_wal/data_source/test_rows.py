@@ -57,6 +57,13 @@ def test_names_that_spark_takes_for_others_are_refused(names: list[str], value_f
         RowColumns(columns, value_format)
 
 
+@pytest.mark.parametrize("kind", [t.VariantType(), t.DayTimeIntervalType(), t.YearMonthIntervalType()])
+def test_types_that_json_does_not_have_are_refused_before_a_task_runs(kind: t.DataType) -> None:
+    for whole in (kind, t.ArrayType(kind), t.MapType(t.StringType(), kind), t.StructType([t.StructField("a", kind)])):
+        with pytest.raises(DataSourceOptionError, match=r"column x has type .*, which cannot be JSON"):
+            RowColumns(schema(x=whole), None)
+
+
 def test_a_json_object_may_have_a_name_like_value() -> None:
     batch = pa.record_batch({"Value": ["x"], "value": ["y"]})
     columns = RowColumns(schema(Value=t.StringType(), value=t.StringType()), "json")

@@ -22,7 +22,7 @@ def test_a_stream_between_two_places(namespace: sync.Namespace, cluster_uri: str
     assert isinstance(parts, list) and len(parts) == 3
     assert read_all(reader, parts) == list(range(3, 12))
     nothing = StreamsRows(settings(stream, cluster_uri, start="latest"), NUMBERS)
-    assert nothing.partitions() == []
+    assert nothing.partitions() == [] and rows(nothing) == []
 
 
 def test_all_streams_whose_names_begin_so(namespace: sync.Namespace, cluster_uri: str) -> None:
@@ -61,6 +61,7 @@ def test_a_ledger_closed_or_open(namespace: sync.Namespace, client: BookKeeper, 
     assert len(reader.partitions()) == 2 and rows(reader) == [(n, b"%d" % n) for n in range(6)]
     some = ReadSettings(metadata=cluster_uri, ledger=found.ledger, start="2", stop="4")
     assert [number for number, _ in rows(LedgerRows(some, ENTRIES))] == [2, 3]
+    assert rows(LedgerRows(ReadSettings(metadata=cluster_uri, ledger=found.ledger, start="6"), ENTRIES)) == []
 
 
 def test_a_large_entry_makes_a_batch_of_its_own(
