@@ -48,6 +48,7 @@ def test_streams_ledgers_and_queries_are_read_by_an_unmodified_spark(job: JobPro
     assert job.line() == {"count": 13, "joined": 13, "one": ["k1", "order 5", place, True]}
     assert job.line() == {"ledger": [[0, "zero"], [1, "one"]]}
     assert job.line() == {"values": [[1, None, 0], [None, "no JSON", 1], [None, None, 2]]}
+    assert job.line() == {"nothing": 0}
     refused = job.line()
     assert "did you mean startingPosition?" in refused["option"] and "there is no path" in refused["path"]
     assert job.line() == {"batches": [[3, 4, 5, 6], [7, 8, 9, 10], [11, 12]], "ends": [13, 13, 13]}
