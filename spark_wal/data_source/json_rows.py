@@ -12,12 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
-
-from spark_wal.data_source.options import DataSourceOptionError
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import DataType
+from typing import Any, Final
 
 _TO_ESCAPE: Final = r'["\\\x00-\x1f]'
 _WHOLE: Final = r"^-?[0-9]+$"
@@ -28,30 +23,6 @@ _WORDS: Final = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
 class RowValueError(ValueError):
     """A row cannot be a record."""
-
-
-def check_can_be_json(kind: DataType, name: str) -> None:
-    """Refuse a column whose type JSON does not have, wherever it stands. Raises DataSourceOptionError."""
-    from pyspark.sql import types as t
-
-    match kind:
-        case t.ArrayType():
-            parts = [kind.elementType]
-        case t.MapType():
-            parts = [kind.keyType, kind.valueType]
-        case t.StructType():
-            parts = [field.dataType for field in kind]
-        case (
-            t.BooleanType() | t.IntegralType() | t.FractionalType() | t.StringType() | t.CharType() | t.VarcharType()
-            | t.BinaryType() | t.DateType() | t.TimestampType() | t.TimestampNTZType() | t.NullType()
-        ):  # fmt: skip
-            parts = []
-        case _:
-            raise DataSourceOptionError(
-                f"column {name} has type {kind.simpleString()}, which cannot be JSON; use Spark's to_json, or cast it"
-            )
-    for part in parts:
-        check_can_be_json(part, name)
 
 
 def json_objects(batch: Any, names: Sequence[str]) -> Any:

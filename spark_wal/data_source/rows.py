@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from segments import RecordColumns
 from segments.entries.columns import BytesColumn, encode_headers
-from spark_wal.data_source.json_rows import RowValueError, check_can_be_json, json_objects
+from spark_wal.data_source.json_rows import RowValueError, json_objects
 from spark_wal.data_source.options import DataSourceOptionError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class RowColumns:
         if self._json and not self._own:
             raise DataSourceOptionError(f"there is no column for the value beside {', '.join(kinds)}")
         for name in self._own:
-            check_can_be_json(kinds[name], name)
+            _check_can_be_json(kinds[name], name)
         if not self._json:
             _check(kinds, "value", "binary", "string")
             if odd := [name for name in kinds if name not in (*_MEANT, "value")]:
@@ -138,6 +138,30 @@ def _check(kinds: dict[str, DataType], name: str, *allowed: str) -> None:
     kind = kinds[name].simpleString() if name in kinds else "missing"
     if kind not in allowed:
         raise DataSourceOptionError(f"column {name} is {kind}, and must be {' or '.join(allowed)}")
+
+
+def _check_can_be_json(kind: DataType, name: str) -> None:
+    """Refuse a column whose type JSON does not have, wherever it stands. Raises DataSourceOptionError."""
+    from pyspark.sql import types as t
+
+    match kind:
+        case t.ArrayType():
+            parts = [kind.elementType]
+        case t.MapType():
+            parts = [kind.keyType, kind.valueType]
+        case t.StructType():
+            parts = [field.dataType for field in kind]
+        case (
+            t.BooleanType() | t.IntegralType() | t.FractionalType() | t.StringType() | t.CharType() | t.VarcharType()
+            | t.BinaryType() | t.DateType() | t.TimestampType() | t.TimestampNTZType() | t.NullType()
+        ):  # fmt: skip
+            parts = []
+        case _:
+            raise DataSourceOptionError(
+                f"column {name} has type {kind.simpleString()}, which cannot be JSON; use Spark's to_json, or cast it"
+            )
+    for part in parts:
+        _check_can_be_json(part, name)
 
 
 def _joined(batches: list[Any]) -> list[Any]:
