@@ -16,6 +16,7 @@ import json
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from random import Random
 from typing import Any, Final
 
 from benchmarks.ledger_load import ClosedLoop
@@ -55,7 +56,7 @@ async def adds(client: BookKeeper, ends: AsyncExitStack, command: dict[str, Any]
 
 
 async def reads(client: BookKeeper, ends: AsyncExitStack, command: dict[str, Any]) -> _Work:
-    """Entries of a closed ledger, from the front, one at a time or by batches."""
+    """Entries of a closed ledger, from the front or in random order, ``window`` at a time; 0: by batches."""
     async with await client.create_ledger() as writer:
         await writer.append_many([bytes(SIZE)] * (command["count"] + WARM_UP))
     reader = await ends.enter_async_context(await client.open_ledger(writer.id, recovery=False))
@@ -65,8 +66,14 @@ async def reads(client: BookKeeper, ends: AsyncExitStack, command: dict[str, Any
         nonlocal at
         first, at = at, at + count
         if command["window"]:
-            for entry in range(first, at):
-                await reader.read_entry(entry)
+            chance = Random(7).randrange
+            wanted = iter([chance(count) for _ in range(count)] if command.get("random") else range(first, at))
+
+            async def lane() -> None:
+                for entry in wanted:
+                    await reader.read_entry(entry)
+
+            await asyncio.gather(*(lane() for _ in range(command["window"])))
         else:
             async for _ in reader.read_batches(first, at - 1):
                 pass

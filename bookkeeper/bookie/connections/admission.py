@@ -103,7 +103,8 @@ class Admission:
             assert share.in_progress >= 0, "released more than was admitted of a share"
             if share.waiting and share.in_progress <= self.limit // SHARE // 2:
                 _resume(share)
-        self._wake()
+        if self._waiting:
+            self._wake()
 
     @property
     def crowded(self) -> bool:
@@ -112,9 +113,9 @@ class Admission:
 
     def is_crowded_for(self, share: Share | None) -> bool:
         """Whether connections of this client that bring more should wait."""
-        if self._shares_hold and share is not None and share.in_progress > self.limit // SHARE:
+        if self._pressure or self.in_progress > self.limit // 2:
             return True
-        return self.crowded
+        return share is not None and self._shares_hold and share.in_progress > self.limit // SHARE
 
     def wait(self, who: object, resume: Callable[[], None], share: Share | None = None) -> bool:
         """Call ``resume`` once there is room again, for all or for this client. Returns False if ``who`` waits
@@ -150,7 +151,7 @@ class Admission:
             )
 
     def _wake(self) -> None:
-        if self._waiting and not self._pressure and self.in_progress <= self.limit // 4:
+        if not self._pressure and self.in_progress <= self.limit // 4:
             waiting, self._waiting = self._waiting, {}
             for resume in waiting.values():
                 resume()

@@ -82,6 +82,9 @@ class Slowness(Enum):
 
 # As a global: to look a member up in its class costs ten times as much (CPython 3.11).
 _FLOWING: Final = ReplyFlow.FLOWING
+_IDLE: Final = AdmissionFlow.IDLE
+_CHARGED: Final = AdmissionFlow.CHARGED
+_QUEUED: Final = AdmissionFlow.QUEUED
 
 
 class FlowControl:
@@ -101,7 +104,7 @@ class FlowControl:
 
     def __init__(self) -> None:
         self.replies = _FLOWING
-        self.admission = AdmissionFlow.IDLE
+        self.admission = _IDLE
         self.stalled_since: float | None = None
         """Since when the client takes no replies; None while it takes them."""
         self.partial_since: float | None = None
@@ -123,7 +126,7 @@ class FlowControl:
     @property
     def held(self) -> bool:
         """Whether any part holds the connection."""
-        return self.replies is not _FLOWING or self.admission is AdmissionFlow.QUEUED or self.stalled_since is not None
+        return self.replies is not _FLOWING or self.admission is _QUEUED or self.stalled_since is not None
 
     # -- replies ------------------------------------------------------------------------------------------
 
@@ -179,30 +182,39 @@ class FlowControl:
 
     def on_answered_at_once(self, size: int) -> None:
         """Learn from a reply of ``size`` bytes: the assumed size rises at once and falls slowly."""
-        self.typical = max(size, self.typical - self.typical // 8, TYPICAL_REPLY_MIN)
+        fallen = self.typical - self.typical // 8
+        least = fallen if fallen > TYPICAL_REPLY_MIN else TYPICAL_REPLY_MIN
+        self.typical = size if size > least else least
+
+    def on_run_answered(self, size: int) -> None:
+        """The connection took a run of requests without reserve, and answered it at once, by ``size`` bytes each."""
+        self.taken += 1
+        if self.admission is _IDLE:
+            self.admission = _CHARGED
+        self.on_answered_at_once(size)
 
     # -- admission ----------------------------------------------------------------------------------------
 
     def on_charged(self) -> None:
         """The connection took a request without reserve from the present chunk."""
-        if self.admission is AdmissionFlow.IDLE:
-            self.admission = AdmissionFlow.CHARGED
+        if self.admission is _IDLE:
+            self.admission = _CHARGED
 
     def on_chunk_end(self, *, crowded: bool) -> bool:
         """The present chunk is done; ``crowded`` is the bookie's. Returns True to pause and wait for room."""
-        if self.admission is not AdmissionFlow.CHARGED:
+        if self.admission is not _CHARGED:
             return False
-        self.admission = AdmissionFlow.IDLE
+        self.admission = _IDLE
         if crowded:
-            self.admission = AdmissionFlow.QUEUED
+            self.admission = _QUEUED
             self.partial_since = None
         return crowded
 
     def on_room(self) -> bool:
         """The bookie has room again. Returns True to resume."""
-        if self.admission is not AdmissionFlow.QUEUED:
+        if self.admission is not _QUEUED:
             return False
-        self.admission = AdmissionFlow.IDLE
+        self.admission = _IDLE
         return True
 
     # -- the client ---------------------------------------------------------------------------------------

@@ -162,7 +162,8 @@ class ServerConnection(FrameProtocol):
             if after > done:  # first: what is returned below counts them as used
                 self._take(adds, done, after)
                 done = after
-            if self._owes_too_much():
+            if self.flow.owes_too_much(self.unsent):
+                self._await_replies()
                 return frame_start - 4
             used = self._take_reads(buffer, frame_start - 4, adds.used)
             if self.reading_paused:
@@ -176,15 +177,12 @@ class ServerConnection(FrameProtocol):
         self.detector.v2 = adds.v2
         return adds.used
 
-    def _owes_too_much(self) -> bool:
-        """Whether to stop here until replies have left. The rest of the chunk is cut again afterwards."""
-        if not self.flow.owes_too_much(self.unsent):
-            return False
+    def _await_replies(self) -> None:
+        """Stop here until replies have left. The rest of the chunk is cut again afterwards."""
         if self.flow.replies is ReplyFlow.AWAITING_FLUSH:
             self._yield_turn()
         else:
             self.pause_reading()
-        return True
 
     def _yield_turn(self) -> None:
         """Go on in the next turn of the loop."""
@@ -366,7 +364,8 @@ class ServerConnection(FrameProtocol):
         reads = codec.split_reads(buffer, start, end, self.frame_max, self.detector.v2)
         at, done, count = start, 0, len(reads.ends)
         while done < count and not self.reading_paused:
-            if self._owes_too_much():
+            if self.flow.owes_too_much(self.unsent):
+                self._await_replies()
                 break
             if answered := self._answer_cached(reads, done, reads.ends[done] - at):
                 done += answered
@@ -390,9 +389,7 @@ class ServerConnection(FrameProtocol):
         if answers is None or not answers.n:
             return 0
         self.detector.v2 = reads.v2
-        self.flow.on_taken()
-        self.flow.on_charged()
-        self.flow.on_answered_at_once(len(answers.frames) // answers.n)
+        self.flow.on_run_answered(len(answers.frames) // answers.n)
         self.counts.reads_found(answers.n, self._now() - began, len(answers.frames))
         self.write_alone(answers.frames)
         return answers.n

@@ -12,6 +12,7 @@ class ServerMetrics:
 
     def __init__(self, metrics: Metrics) -> None:
         self.metrics = metrics
+        self._found: Counter | None = None
         self._requests: dict[tuple[wire.Operation, Status], Counter] = {}
         self.adds = metrics.counter("adds_total", "Plain adds accepted.")
         self.adds_deferred = metrics.counter(
@@ -38,12 +39,15 @@ class ServerMetrics:
 
     def request(self, op: wire.Operation, status: Status) -> None:
         """Count a request that took the general path."""
+        self._of(op, status).value += 1
+
+    def _of(self, op: wire.Operation, status: Status) -> Counter:
         counter = self._requests.get((op, status))
         if counter is None:
             text = "Requests other than plain adds, by outcome."
             counter = self.metrics.counter("requests_total", text, op=op.name.lower(), status=status.name)
             self._requests[op, status] = counter
-        counter.value += 1
+        return counter
 
     def read(self, status: Status, seconds: float, size: int) -> None:
         """Count a read that took the general path."""
@@ -54,5 +58,6 @@ class ServerMetrics:
         """Count reads that were answered at once, with the same metric as the general path."""
         self.read_summary.observe(seconds, count)
         self.read_bytes.value += size
-        self.request(wire.Operation.READ, Status.OK)
-        self._requests[wire.Operation.READ, Status.OK].value += count - 1
+        if self._found is None:
+            self._found = self._of(wire.Operation.READ, Status.OK)
+        self._found.value += count

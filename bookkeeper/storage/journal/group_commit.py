@@ -249,11 +249,11 @@ class GroupCommit:
             self._submit()
         elif step is _ON_LOOP:
             self._write_here()
-        elif step is NextWrite.COPY_FIRST:
-            self._copier.go_on()
         elif step is _AT_END_OF_TURN:
             assert self._call_later is not None
             self._call_later(0, self._turn_ended)
+        elif step is NextWrite.COPY_FIRST:
+            self._copier.go_on()
         elif step is NextWrite.AFTER_GAP:
             assert self._call_later is not None
             self._call_later(self._schedule.gap_left_s, self._gap_over)

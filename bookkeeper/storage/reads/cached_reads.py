@@ -36,7 +36,8 @@ class CachedReads:
     def answer(self, state: LedgerDescriptor, reads: Reads, i0: int, frame_max: int) -> Answers:
         """Replies to the reads from ``i0`` on, as far as they are of this ledger and in memory."""
         step = state.read_hint
-        limit = min(RUN_MAX, max(1, RUN_BYTES // step))
+        fitting = RUN_BYTES // step or 1
+        limit = fitting if fitting < RUN_MAX else RUN_MAX
         ids = reads.entry_ids[i0 : i0 + _same(reads.ledger_ids, i0, limit)]
         records = self._room_for(len(ids) * step)
         ready = self._read(state, ids, records, step)
@@ -85,7 +86,11 @@ class CachedReads:
         """
         tail = state.index.tail
         first, places = tail.first, tail.places
-        if places and min(ids) >= first and max(ids) < first + len(places):
+        if len(ids) == 1:
+            at = ids[0] - first
+            if 0 <= at < len(places) and (place := places[at]):
+                return (place,)
+        elif places and min(ids) >= first and max(ids) < first + len(places):
             found = [places[entry_id - first] for entry_id in ids]
             if all(found):
                 return found

@@ -93,6 +93,17 @@ def test_the_assumed_size_of_a_reply_follows_larger_ones_at_once_and_smaller_one
     assert flow.typical == TYPICAL_REPLY_MIN
 
 
+@pytest.mark.rule("X32", "X32a")
+def test_a_run_that_is_answered_at_once_counts_as_a_request_and_waits_for_room_after_its_chunk() -> None:
+    flow = Flow()
+    for _ in range(TURN_REQUESTS):
+        assert not flow.turn_is_over()
+        flow.on_run_answered(1_000_000)
+    assert flow.typical == 1_000_000
+    assert flow.turn_is_over()
+    assert flow.on_chunk_end(crowded=True)
+
+
 @pytest.mark.rule("X32", "X33")
 def test_only_a_chunk_with_requests_that_have_no_reserve_waits_for_room() -> None:
     flow = Flow()
