@@ -149,6 +149,8 @@ class _Application:
         if path == "/metrics" and reads:
             return self._metrics(environ, start_response)
         if not isinstance(path, str) or path not in self._health or not reads:
+            if self._api is not None and _is_elsewheres(environ):
+                return _plain(start_response, "403 Forbidden")
             if self._api is not None:
                 return _reply(start_response, self._api(_request(environ)))
             return _plain(start_response, "404 Not Found")
@@ -166,6 +168,15 @@ class _Application:
             return True
         host = header.rpartition(":")[0] if header.rpartition(":")[2].isdecimal() else header
         return is_loopback(host.removeprefix("[").removesuffix("]"))
+
+
+def _is_elsewheres(environ: Mapping[str, Any]) -> bool:
+    """Whether a browser asks for a web page of another site, which could start long work here (X49). Somebody who
+    follows a link to a page asks for himself."""
+    if str(environ.get("HTTP_SEC_FETCH_SITE", "none")).lower() in ("none", "same-origin"):
+        return False
+    shows = environ.get("HTTP_SEC_FETCH_MODE") == "navigate" and environ.get("HTTP_SEC_FETCH_DEST") == "document"
+    return not (shows and environ.get("REQUEST_METHOD") in ("GET", "HEAD"))
 
 
 def _request(environ: Mapping[str, Any]) -> PageRequest:

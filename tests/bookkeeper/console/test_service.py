@@ -146,6 +146,15 @@ def test_a_page_of_another_name_cannot_ask(tmp_path: Path) -> None:
     async def work(served: Served) -> None:
         for host in ("evil.example", "evil.example:9880", "127.0.0.1.evil.example"):
             assert (await served.ask("/", headers={"Host": host})).status == 403
+        for site in ("cross-site", "same-site", "Cross-Site"):
+            for mode, dest in (("no-cors", "image"), ("navigate", "iframe"), ("cors", "empty")):
+                asked = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": dest}
+                assert (await served.ask("/ledgers/1", headers=asked)).status == 403, "it is long work"
+            link = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+            assert (await served.ask("/ledgers", headers=link)).status == 200, "somebody follows a link"
+            assert (await served.ask("/actions/drain", method="POST", headers=link)).status == 403
+        own = {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"}
+        assert (await served.ask("/ledgers", headers=own)).status == 200
         assert (await served.ask("/", headers={"Host": f"localhost:{served.console.address.port}"})).status == 200
 
     story(tmp_path, work, bookies=())
