@@ -333,3 +333,31 @@ async def test_metadata_come_back_as_they_were_last_also_when_somebody_else_brou
 
     await ledgers_in(Meanwhile()).restore(SEVEN)
     assert ((await others.read(SEVEN)).value.state is NEW.begin_recovery().state) == (calls > at)
+
+
+@pytest.mark.rule("G8", "M9")
+async def test_a_record_whose_time_was_over_stays_if_its_ledger_was_deleted_anew_meanwhile() -> None:
+    """It is brought back and deleted again between the look at its record and the removal."""
+    service = MemoryService()
+    store = await service.connect()
+    others = ledgers_in(await service.connect())
+    for ledger in (SEVEN, LedgerId(8)):
+        await others.create(NEW, ledger)
+    await others.delete(SEVEN, grace_s=1)
+
+    class Meanwhile:
+        asked = False
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(store, name)
+
+        async def multi(self, operations: Any) -> Any:
+            if not self.asked:
+                self.asked = True
+                await others.restore(SEVEN)
+                await others.delete(SEVEN, grace_s=100)
+            return await store.multi(operations)
+
+    records = ledgers_in(Meanwhile()).restorable
+    assert await records.remove_expired([SEVEN], 5000) == set()
+    assert await others.restorable.has(SEVEN, fresh=True)

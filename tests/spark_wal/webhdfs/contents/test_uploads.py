@@ -7,6 +7,7 @@ import pytest
 
 from bookkeeper.errors import AddTimeoutError, ConfigError
 from spark_wal.webhdfs.config import UploadLimits
+from spark_wal.webhdfs.contents import blob_store
 from spark_wal.webhdfs.contents import uploads as uploads_module
 from spark_wal.webhdfs.contents.blob_store import BlobWriter, MemoryBlobs
 from spark_wal.webhdfs.contents.uploads import Uploads
@@ -264,3 +265,25 @@ async def test_bytes_that_come_two_at_a_time_take_no_more_memory_than_is_counted
     assert taken < 2 * upload.held
     await upload.finish()
     assert upload.pieces() == (b"".join(number.to_bytes(2, "big") for number in range(20_000)),)
+
+
+@pytest.mark.rule("S4")
+@pytest.mark.parametrize("size", [11, 101])
+def test_a_record_names_a_blob_only_when_all_of_it_is_durable(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that was kept in memory to its end, and is too large for a record."""
+    finished: list[str] = []
+
+    async def noted(writer: BlobWriter) -> None:
+        finished.append(writer.blob)
+
+    monkeypatch.setattr(blob_store._MemoryWriter, "finish", noted)
+
+    @in_virtual_time
+    async def story() -> None:
+        upload = uploads_on(MemoryBlobs()).begin()
+        await upload.write(bytes(size))
+        await upload.finish()
+        (piece,) = upload.pieces()
+        assert isinstance(piece, BlobRef) and finished == [piece.blob]
+
+    story()
