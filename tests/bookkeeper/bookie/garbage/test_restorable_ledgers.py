@@ -217,3 +217,40 @@ def test_deleting_once_more_without_grace_ends_it() -> None:
             assert all(deleted not in cluster.servers[name].engine.ledgers() for name in cluster.names)
 
     run(story)
+
+
+@pytest.mark.rule("G8", "G1")
+@pytest.mark.parametrize("back", ["deleted again", "brought back"])
+def test_what_comes_back_between_the_looks_of_a_pass_is_kept(back: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each pass lists the ledgers while this one is deleted, and the deleted ones while it is brought back: only what
+    is read of it by itself tells."""
+
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect(PATIENT) as bk:
+            operator = Operator(bk)
+            ledger = await written(cluster, bk, 5, ack_quorum=3)
+            garbage = cluster.servers["b1"].parts.garbage
+            records, records_has = garbage._metadata.ledgers.restorable, garbage._metadata.ledgers.restorable.has
+
+            async def none() -> AsyncIterator[LedgerId]:
+                for each in list[LedgerId]():
+                    yield each
+
+            async def has(ledger_id: LedgerId, *, fresh: bool = False) -> bool:
+                if back == "brought back":
+                    await operator.undelete_ledger(ledger)
+                return await records_has(ledger_id, fresh=fresh)
+
+            monkeypatch.setattr(records, "all", none)
+            monkeypatch.setattr(records, "has", has)
+            await garbage.one_pass()
+            for _ in range(3):
+                await bk.delete_ledger(ledger)
+                assert await garbage.one_pass() == set()
+                await asyncio.sleep(40)
+                if back == "deleted again":
+                    assert await garbage.one_pass() == set()
+                    await operator.undelete_ledger(ledger)
+            assert ledger in cluster.servers["b1"].engine.ledgers()
+
+    run(story, garbage_interval_s=10.0**6, garbage_shrink_max=1.0)
