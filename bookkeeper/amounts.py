@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 
-def counted(number: int, noun: str) -> str:
-    """``1 ledger``, ``2 ledgers``, ``2 entries``, ``2 days``."""
+def counted(number: int, noun: str, one: str = "", many: str = "") -> str:
+    """``1 ledger``, ``2 ledgers``, ``2 entries``, ``2 batches``, ``2 days``.
+
+    ``one``, ``many``: the verb that follows, for a single thing and for others: ``1 ledger is``, ``0 ledgers are``.
+    """
     if number == 1:
-        return f"1 {noun}"
-    return f"{number} {noun[:-1]}ies" if noun.endswith("y") and noun[-2:-1] not in "aeiou" else f"{number} {noun}s"
+        return f"1 {noun} {one}" if one else f"1 {noun}"
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        things = f"{noun[:-1]}ies"
+    else:
+        things = f"{noun}es" if noun.endswith(("ch", "s", "sh", "x")) else f"{noun}s"
+    return f"{number} {things} {many}" if many else f"{number} {things}"
 
 
 def size_in_words(size: int | None) -> str:

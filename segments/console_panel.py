@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from bookkeeper.amounts import counted
 from bookkeeper.console.panels import (
     ByteCount,
     Cell,
@@ -37,6 +38,7 @@ from segments.errors import (
     UnsupportedStreamFormatError,
 )
 from segments.namespace import StreamNamespace
+from segments.position import LATEST
 from segments.producers import ProducerTable
 from segments.retention.hold_node import HoldNode
 from segments.retention.holds import Hold
@@ -202,9 +204,9 @@ async def _stream_page(stream: Stream, now_ms: int) -> PanelPage:
     blocks: list[PanelBlock] = [PanelFacts(_facts(info, chain, end)), *(PanelNote(w, Tone.WARN) for w in problems)]
     blocks += [_cursor_table(cursors, end), _hold_table(holds, now_ms), _producer_table(end), *_segments(chain, report)]
     lags = [_lag(each, end) for each in cursors.values()]
-    summary = f"{_state(info).text}, {_ever(end)} records ever"
+    summary = f"{_state(info).text}, {'' if end.is_certain else 'at least '}{counted(end.seq_no, 'record')} ever"
     if lags:
-        summary += f"; the slowest of {len(lags)} cursors lags by {max(lags)}"
+        summary += f"; the slowest of {counted(len(lags), 'cursor')} lags by {max(lags)}"
     return PanelPage(tuple(blocks), summary, Tone.WARN if problems else Tone.PLAIN)
 
 
@@ -293,7 +295,8 @@ def _hold_table(holds: Sequence[Hold], now_ms: int) -> PanelTable:
     for hold in holds:
         state = StateWord("active", Tone.GOOD) if hold.is_active(now_ms) else StateWord("ended", Tone.PLAIN)
         until = None if hold.until_ms is None else Moment(hold.until_ms)
-        rows.append((hold.name, state, hold.by or None, str(hold.start), str(hold.stop), until, hold.note or None))
+        stop = "latest" if hold.stop == LATEST else str(hold.stop)
+        rows.append((hold.name, state, hold.by or None, str(hold.start), stop, until, hold.note or None))
     columns = ("hold", "state", "by", "from", "to", "until", "note")
     return PanelTable(columns, tuple(rows), "Holds", "Nothing holds records of the stream")
 

@@ -9,7 +9,7 @@ import click
 
 from bookkeeper.admin.shared.answers import VerbAnswer
 from bookkeeper.admin.shared.options import json_option, print_table
-from bookkeeper.amounts import size_in_words
+from bookkeeper.amounts import counted, size_in_words
 
 if TYPE_CHECKING:
     from spark_wal.checkpoint_copy.contents import FileStamp
@@ -166,7 +166,9 @@ def _batch(found: Checkpoint, number: int) -> dict[str, object]:
 
 
 def _print_checkpoint(found: Checkpoint, document: dict[str, Any]) -> None:
-    click.echo(f"{found.uri}: query {found.query_id}, {len(found.listing)} files, {size_in_words(found.size())}")
+    click.echo(
+        f"{found.uri}: query {found.query_id}, {counted(len(found.listing), 'file')}, {size_in_words(found.size())}"
+    )
     last = "none" if found.committed is None else str(found.committed)
     again = " (planned, not done)" if found.next_batch in found.offsets else ""
     click.echo(f"last batch done: {last}; next: {found.next_batch}{again}")
@@ -181,12 +183,12 @@ def _print_checkpoint(found: Checkpoint, document: dict[str, Any]) -> None:
         for batch in batches
     ]
     columns = ("batch", "planned", "done", "sources")
-    print_table(f"the last {len(batches)} of {len(document['batches'])} batches", columns, rows)
+    print_table(f"the last {len(batches)} of {counted(len(document['batches']), 'batch')}", columns, rows)
     operators = [
         {
             "operator": each["operator"],
             "name": each["name"],
-            "stores": [f"{store['name']} in {store['partitions']} partitions" for store in each["stores"]],
+            "stores": [f"{store['name']} in {counted(store['partitions'], 'partition')}" for store in each["stores"]],
         }
         for each in document["operators"]
     ]
@@ -251,7 +253,10 @@ def _print_difference(found: CheckpointDifference) -> None:
     if not found.compared:
         click.echo("there are no batches to compare")
     elif found.batches:
-        click.echo(f"{len(found.batches)} of {len(found.compared)} batches differ")
+        click.echo(
+            f"of {counted(len(found.compared), 'batch')} {len(found.batches)} "
+            f"{'differs' if len(found.batches) == 1 else 'differ'}"
+        )
     else:
         click.echo(f"{in_ranges(found.compared)}: the same")
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 from weakref import WeakKeyDictionary
 
+from bookkeeper.amounts import counted
 from bookkeeper.console.panels import (
     ByteCount,
     Cell,
@@ -286,7 +287,7 @@ def _batch_table(found: Checkpoint) -> PanelTable:
         sources = "" if planned is None else "; ".join(f"{each}: {text}" for each, text in planned.sources.items())
         rows.append((number, done, at, watermark, _cut(sources) or None))
     columns = ("batch", "state", "planned", "watermark", "where its sources end")
-    return PanelTable(columns, tuple(rows), f"The last {len(rows)} batches", "No batch was planned yet")
+    return PanelTable(columns, tuple(rows), f"The last {counted(len(rows), 'batch')}", "No batch was planned yet")
 
 
 def _cut(text: str) -> str:
@@ -295,7 +296,7 @@ def _cut(text: str) -> str:
 
 def _operator_table(found: Checkpoint) -> PanelTable:
     rows = tuple(
-        (each.number, each.name, ", ".join(f"{name} in {count} partitions" for name, count in each.stores))
+        (each.number, each.name, ", ".join(f"{name} in {counted(count, 'partition')}" for name, count in each.stores))
         for each in found.operators.values()
     )
     return PanelTable(("operator", "name", "stores"), rows, "Operators with state", "No operator has state")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bookkeeper.admin.command_group import CommandGroup
+from bookkeeper.amounts import counted
 from spark_wal.checkpoint_options import access_options
 from spark_wal.checkpoint_verbs import VERBS
 
@@ -64,7 +65,7 @@ def copy(
         copier.prepare()
         with _bar(copier.size) as progress:
             copied = copier.run(progress)
-        summary = f"{copied.files} files, {copied.size} bytes, sha256 {copied.digest[:16]}"
+        summary = f"{counted(copied.files, 'file')}, {copied.size} bytes, sha256 {copied.digest[:16]}"
         before = f", {copied.already} of them by an earlier copy" if copied.already else ""
         click.echo(f"copied and verified: {summary}{before}")
         click.echo(f"checkpointLocation={new.uri}")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
+from bookkeeper.amounts import counted
 from bookkeeper.errors import ConfigError
 from bookkeeper.ids import Address
 
@@ -36,7 +37,7 @@ class GatewayLocation:
 
     def __post_init__(self) -> None:
         if self.name is None and len(self.addresses) != 1:
-            raise ConfigError(f"{len(self.addresses)} gateways need one name")
+            raise ConfigError(f"{counted(len(self.addresses), 'gateway', 'needs', 'need')} one name")
         if self.name is not None and not is_name(self.name):
             raise ConfigError(
                 f"{self.name!r} cannot be the name of several gateways: letters, digits, - and _ are allowed, and it "

@@ -12,6 +12,7 @@ import logging
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from bookkeeper.amounts import counted
 from bookkeeper.audit.audit_event import AuditEvent
 from bookkeeper.audit.audit_file import AuditFile
 from bookkeeper.audit.audit_queue import AuditQueue
@@ -152,7 +153,7 @@ class WrittenAuditLog:
             if lines:
                 self._sink.write(lines)
         except OSError as error:
-            log.error("the last %d lines of the audit log are lost: %s", lines.count(b"\n"), in_words(error))
+            log.error("the audit log has lost its end, %s: %s", counted(lines.count(b"\n"), "line"), in_words(error))
         self._sink.close()
 
     def _write(self) -> None:

@@ -16,6 +16,7 @@ import asyncio
 import logging
 from collections.abc import Collection, Sequence
 
+from bookkeeper.amounts import counted
 from bookkeeper.autorecovery.config import AutorecoveryConfig
 from bookkeeper.autorecovery.lost_bookies import LostBookies
 from bookkeeper.autorecovery.wakeup import Wakeup
@@ -150,9 +151,9 @@ class Auditor:
         plan = self._lost.on_listed(known, available, delay, loop.time())
         self._look_again_at = plan.look_again_at
         said = plan.waits or (
-            f"lost: {', '.join(self._lost.since)}; the ledgers that named them were marked for repair"
+            f"lost: {', '.join(self._lost.since)}; their ledgers were marked for repair"
             if self._lost.since
-            else f"all {len(available)} bookies are here"
+            else ("the bookie is here" if len(available) == 1 else f"all {counted(len(available), 'bookie')} are here")
         )
         if plan.waits and said != self.doing:
             _log.warning("%s", said)
@@ -163,11 +164,11 @@ class Auditor:
             self._lost.on_marked(plan.mark, loop.time())
             self.marked.observe(count)
             _log.warning(
-                "%s %s lost: %d ledgers that name %s are marked for repair",
+                "%s %s lost: of the ledgers that name %s, marked for repair: %d",
                 ", ".join(sorted(plan.mark)),
                 "is" if len(plan.mark) == 1 else "are",
-                count,
                 "it" if len(plan.mark) == 1 else "them",
+                count,
             )
         elif self._lost.requested:
             self._lost.on_marked((), loop.time())
@@ -228,7 +229,9 @@ class Auditor:
                 if self._config.repair_placement:
                     await self._mark(ledger_id, [])
         marked = "; they are marked, and moved apart as far as there are racks" if self._config.repair_placement else ""
-        said = f"{found} closed ledgers have entries whose copies all stand in too few racks{marked}"
+        said = (
+            f"{counted(found, 'closed ledger', 'has', 'have')} entries whose copies all stand in too few racks{marked}"
+        )
         if found and self.placed != said:
             _log.warning("%s", said)
         self.placed = said if found else ""
@@ -245,10 +248,14 @@ class Auditor:
         async for ledger_id in self._metadata.ledgers.list():
             lacking = await self._check_one(ledger_id, there)
             seen, short, unknown = seen + 1, short + (lacking is True), unknown + (lacking is None)
-            self.checking = f"{seen} ledgers were checked: {short} lack copies, of {unknown} it is not known"
+            self.checking = (
+                f"{counted(seen, 'ledger', 'was', 'were')} checked: "
+                f"{counted(short, 'ledger', 'lacks', 'lack')} copies, "
+                f"of {unknown} it is not known"
+            )
             if rate and (ahead := began + seen / rate - loop.time()) > 0:
                 await asyncio.sleep(ahead)
-        _log.info("all ledgers were checked: %d, of which %d lack copies and %d are not known", seen, short, unknown)
+        _log.info("all ledgers were checked: %s", self.checking or "there is none")
 
     async def _stop_check(self) -> None:
         if self._check is not None:

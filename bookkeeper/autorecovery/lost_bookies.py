@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from bookkeeper.amounts import counted
 from bookkeeper.errors import check
 from bookkeeper.ids import BookieId, some_of
 
@@ -67,16 +68,16 @@ class LostBookies:
         if self.requested:
             return AuditPlan(frozenset(lost))
         new = [bookie for bookie in self.since if bookie not in self.marked_at]
-        counted = len(set(known)) - len(self.marked_at)
+        there = len(set(known)) - len(self.marked_at)
         due = [bookie for bookie in new if now - self.since[bookie] >= delay_s]
         again = [bookie for bookie, at in self.marked_at.items() if now - at >= self.interval_s]
         later = [self.since[bookie] + delay_s for bookie in new if bookie not in due]
         later += [at + self.interval_s for bookie, at in self.marked_at.items() if bookie not in again]
-        if len(new) > 1 and len(new) > self.mass_loss_share * counted:
+        if len(new) > 1 and len(new) > self.mass_loss_share * there:
             return AuditPlan(
                 frozenset(again),
                 min(later, default=None),
-                f"{len(new)} of {counted} bookies {self._are_away(new)}. "
+                f"{len(new)} of {counted(there, 'bookie')} {self._are_away(new)}. "
                 "Nothing is repaired until they come back, or until `bk autorecovery trigger` says that they will not",
             )
         waiting = [bookie for bookie in new if bookie not in due]

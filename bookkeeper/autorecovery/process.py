@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from bookkeeper.amounts import counted
 from bookkeeper.audit import AuditConfig, open_audit_log
 from bookkeeper.autorecovery.config import AutorecoveryConfig
 from bookkeeper.autorecovery.report import AutorecoveryReport
@@ -165,6 +166,6 @@ async def _tell_changes(service: AutorecoveryService, tell: Callable[[str], None
             tell(auditing)
         if report.repaired != repaired and not report.waiting and not report.working:
             repaired = report.repaired
-            ledgers = "1 ledger was" if repaired == 1 else f"{repaired} ledgers were"
+            ledgers = counted(repaired, "ledger", "was", "were")
             tell(f"{ledgers} repaired since the start, {report.copied_bytes} bytes copied")
         await asyncio.sleep(EVERY_S)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from bookkeeper.amounts import counted
 from bookkeeper.autorecovery.config import AutorecoveryConfig
 from bookkeeper.autorecovery.repair_queue import RepairQueue
 from bookkeeper.autorecovery.report import STUCK_MAX, AutorecoveryReport, StuckRepair
@@ -164,9 +165,9 @@ class RepairWorker:
         self._repaired += bool(repair.copied or repair.recovered)
         if repair.copied or repair.recovered:
             _log.info(
-                "ledger %d is whole again: %d entries were copied to %s",
+                "ledger %d is whole again: %s copied to %s",
                 repair.ledger_id,
-                sum(copied.entries for copied in repair.copied),
+                counted(sum(copied.entries for copied in repair.copied), "entry", "was", "were"),
                 ", ".join(sorted({copied.target for copied in repair.copied})) or "no bookie",
             )
 

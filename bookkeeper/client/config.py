@@ -109,7 +109,8 @@ class ClientConfig:
     locations_from: str | None = None
     """What says where bookies stand, instead of the metadata: ``file:/PATH`` with lines ``BOOKIE /RACK``,
     ``script:/PATH`` as for Apache's clients (it gets hosts, and prints a location for each), or ``MODULE:FUNCTION``.
-    What it does not say is taken from the metadata. It is asked again every ``bookies_poll_ms``."""
+    What it does not say is taken from the metadata. It is asked again every ``bookies_poll_ms``;
+    nobody waits longer for its answer than ``metadata_timeout_ms``, and its last one counts until the next comes."""
 
     location: str | None = None
     """Where this client stands: it reads from copies in its own rack first, then from those in its region."""

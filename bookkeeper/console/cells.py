@@ -42,7 +42,7 @@ class ShownCell:
 
     text: str
     kind: str = "text"
-    """``text``, ``number``, ``state``, ``bar`` or ``none``."""
+    """``text``, ``number``, ``time``, ``state``, ``bar`` or ``none``."""
     href: str = ""
     tone: Tone = Tone.PLAIN
     title: str = ""
@@ -76,7 +76,7 @@ def shown(cell: Cell | PageLink, now_ms: int, panel: str = "") -> ShownCell:
         case Duration(seconds):
             return ShownCell(span(seconds), "number")
         case Moment(wall_ms):
-            return ShownCell(f"{time_in_words(max(0.0, (now_ms - wall_ms) / 1000))} ago", title=utc(wall_ms))
+            return ShownCell(f"{time_in_words(max(0.0, (now_ms - wall_ms) / 1000))} ago", "time", title=utc(wall_ms))
         case Proportion(part, whole, tone):
             percent = round(100 * min(1.0, max(0.0, part / whole))) if whole > 0 else 0
             return ShownCell(f"{percent} %", "bar", tone=tone, percent=percent)

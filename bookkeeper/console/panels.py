@@ -51,6 +51,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
+from bookkeeper.amounts import counted
+
 if TYPE_CHECKING:
     from bookkeeper.client.bookkeeper import BookKeeper
     from bookkeeper.seams import Clock
@@ -234,10 +236,13 @@ def wrong_page(page: PanelPage) -> str | None:
             continue
         named = f"the table {block.title!r}" if block.title else "a table without title"
         if len(block.rows) > ROWS_MAX:
-            return f"{named} has {len(block.rows)} rows: give {ROWS_MAX} at most, and say with total how many there are"
+            return (
+                f"{named} has {counted(len(block.rows), 'row')}: give {ROWS_MAX} at most, and say "
+                "with total how many there are"
+            )
         for number, row in enumerate(block.rows):
             if len(row) != len(block.columns):
                 return f"row {number} of {named} has {len(row)} cells for {len(block.columns)} columns"
         if block.total is not None and block.total < len(block.rows):
-            return f"{named} has {len(block.rows)} rows, and a total of {block.total}"
+            return f"{named} has {counted(len(block.rows), 'row')}, and a total of {block.total}"
     return None

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from bookkeeper.amounts import counted
 from bookkeeper.audit import AuditConfig
 from bookkeeper.auth.certificate import EXPIRES_SOON_S
 from bookkeeper.errors import ConfigError, in_words, require
@@ -218,9 +219,9 @@ class AccessControl:
                 )
             if endless := [each.id for each in book if each.end_s is None]:
                 logger.warning(
-                    "%d tokens of %s never end (%s): bk gateway token --days makes one that does",
-                    len(endless),
+                    "in %s %s (%s): bk gateway token --days makes one that does",
                     path,
+                    counted(len(endless), "token", "never ends", "never end"),
                     ", ".join(endless[:10]) + (", ..." if len(endless) > 10 else ""),
                 )
             self._book, self._book_stamp = book, stamp

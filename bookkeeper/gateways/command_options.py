@@ -154,8 +154,8 @@ def raise_descriptors(connections: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         if soft < wanted:
             text = (
-                "the system allows this process only %d descriptors, too few for the %d connections "
-                "of --connections-max: raise the limit (ulimit -n), or lower --connections-max"
+                "the system allows this process only %d descriptors, too few for --connections-max %d: "
+                "raise the limit (ulimit -n), or lower --connections-max"
             )
             logging.getLogger(__name__).warning(text, soft, connections)
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from bookkeeper.amounts import counted
 from bookkeeper.gateways.config import ConnectionLimits
 from bookkeeper.ids import counted_address
 
@@ -59,10 +60,10 @@ class ConnectionTable:
         """Judge a new connection from ``host``. With ``shakes`` it begins with a TLS handshake (X7, X34)."""
         host = counted_address(host)
         if len(self._hosts) >= self._limits.connections_max:
-            return AdmissionVerdict(f"{len(self._hosts)} connections are open, which is the limit")
+            return AdmissionVerdict(f"{counted(len(self._hosts), 'connection', 'is', 'are')} open, which is the limit")
         if self._per_host[host] >= self._limits.connections_per_host_max:
             return AdmissionVerdict(
-                f"{self._per_host[host]} connections from this address are open, which is the limit"
+                f"{counted(self._per_host[host], 'connection')} from this address open, which is the limit"
             )
         gives_way: int | None = None
         if shakes and len(self._shaking) >= self._limits.handshakes_max:

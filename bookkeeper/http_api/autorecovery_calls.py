@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
+from bookkeeper.amounts import counted
 from bookkeeper.bookie.health.health import PageReply
 from bookkeeper.client.operators import Operator, require_bookies
 from bookkeeper.errors import IllegalOperationError, MetadataFormatError, in_words
@@ -220,4 +221,4 @@ def _flag(told: dict[str, Any], key: str) -> bool:
 
 def _stuck(stuck: Sequence[StuckLedger]) -> str:
     some = "; ".join(str(each) for each in stuck[:5])
-    return f"{len(stuck)} ledgers are stuck: {some}" if stuck else ""
+    return f"{counted(len(stuck), 'ledger', 'is', 'are')} stuck: {some}" if stuck else ""

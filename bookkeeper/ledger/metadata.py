@@ -24,6 +24,7 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Final
 
+from bookkeeper.amounts import counted
 from bookkeeper.errors import (
     LedgerClosedError,
     LedgerFencedError,
@@ -111,7 +112,7 @@ class LedgerMetadata:
         for fragment in self.fragments:
             if len(fragment.ensemble) != size or len(set(fragment.ensemble)) != size:
                 names = ", ".join(fragment.ensemble)
-                return f"a fragment must have {self.spec.ensemble_size} distinct bookies, but has {names}"
+                return f"a fragment must have {counted(self.spec.ensemble_size, 'distinct bookie')}, but has {names}"
         if self.state is LedgerState.CLOSED:
             if self.last_entry < NO_ENTRY or self.length < 0:
                 return f"the ledger is closed at entry {self.last_entry} with {self.length} bytes"

@@ -387,6 +387,11 @@ class StoreCopy:
             self._progress("verifying", index * AT_ONCE + len(chunk), len(rests))
 
     def _changed(self, what: str) -> MetadataError:
+        if self._backup_of is not None:
+            return MetadataError(
+                f"{what}: {self._target.name} holds something else than this backup. The restoration began with "
+                "another file, or somebody writes there: empty the place, and begin anew without --resume"
+            )
         return MetadataError(
             f"{what}: somebody wrote while the metadata were copied. The cluster stays at {self._source.name}; stop "
             "everyone who uses it, then run this again with --resume"

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import Final, NamedTuple
 
+from bookkeeper.amounts import counted
 from bookkeeper.errors import MalformedFrameError
 
 HEADER: Final = Struct(">ii56x")
@@ -148,7 +149,8 @@ def decode_availability(body: bytes) -> HeldEntries:
     version, count = HEADER.unpack_from(body)
     if version != 0 or count < 0 or len(body) != HEADER.size + count * GROUP.size:
         raise MalformedFrameError(
-            f"a list of entries says version {version} and {count} groups, and has {len(body)} bytes; version 0 is "
+            f"a list of entries says version {version} and {counted(count, 'group')}, and has "
+            f"{len(body)} bytes; version 0 is "
             f"known, with {HEADER.size} bytes and {GROUP.size} for each group"
         )
     groups = [SequenceGroup(*GROUP.unpack_from(body, HEADER.size + i * GROUP.size)) for i in range(count)]
@@ -159,7 +161,8 @@ def decode_availability(body: bytes) -> HeldEntries:
         if group.size < 1 or group.first_start <= last or group.end > _END_MAX or not (single or several):
             raise MalformedFrameError(
                 f"a list of entries has a bad group: its sequences begin at entries {group.first_start} to "
-                f"{group.last_start}, every {group.period}, with {group.size} entries each; the group before it ends "
+                f"{group.last_start}, every {group.period}, with {counted(group.size, 'entry')} each; "
+                "the group before it ends "
                 f"at entry {last}"
             )
         last = group.end

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Final, overload
 
+from bookkeeper.amounts import counted
 from bookkeeper.codec import crc32c
 from segments.chain.segment_codec import ROW, pack_segment, unpack_segment
 from segments.chain.stream_segment import StreamSegment
@@ -195,7 +196,7 @@ class SegmentList(Sequence[StreamSegment]):
         if index < 0:
             index += len(self)
         if not 0 <= index < len(self):
-            raise IndexError(f"there are {len(self)} segments")
+            raise IndexError(f"there are {counted(len(self), 'segment')}")
         return self._at(index)
 
     def _at(self, index: int) -> StreamSegment:

@@ -452,7 +452,7 @@ class StreamChain:
             return self
         if len(self.pages) >= PAGES_MAX:
             raise ChainStepError(
-                f"the stream has {self.count} segments, the most: truncate it, and let segments be longer"
+                f"segments of the stream: {self.count}, the most: truncate it, and let segments be longer"
             )
         named = replace(page, value=None)
         return replace(self, pages=(*self.pages, named), recent=self.recent[page.stored :])

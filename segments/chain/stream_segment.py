@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 
+from bookkeeper.amounts import counted
 from segments.errors import ChainStepError
 from segments.position import Position
 from segments.record import from_ms
@@ -124,5 +125,5 @@ class StreamSegment:
         return replace(self, completed_ms=completed_ms, contents=contents)
 
     def __str__(self) -> str:
-        end = "open" if self.is_open else f"{self.records} records"
+        end = "open" if self.is_open else f"{counted(self.records, 'record')}"
         return f"{self.number} (ledger {self.ledger_id}, {end})"

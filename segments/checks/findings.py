@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
+from bookkeeper.amounts import counted
 from segments.chain import RemovedLedger, SegmentContents, StreamChain, StreamSegment
 from segments.position import Position
 from segments.retention.retention import CursorPlace
@@ -151,7 +152,9 @@ def _of_segment(account: StreamAccount, segment: StreamSegment, twice: bool) -> 
         if segment.is_open:
             yield say(Problem.OPEN_LEDGER_MISSING, f"it is open, and ledger {ledger} is gone")
         else:
-            yield say(Problem.LEDGER_MISSING, f"ledger {ledger} is gone, and {segment.records} records with it")
+            yield say(
+                Problem.LEDGER_MISSING, f"ledger {ledger} is gone, and {counted(segment.records, 'record')} with it"
+            )
         return
     if facts.stream != account.stream_id:
         owner = "no stream" if facts.stream is None else f"stream {facts.stream}"
@@ -186,7 +189,9 @@ def _of_scan(stream: str, segment: StreamSegment, scan: ScannedSegment) -> Itera
         return
     said, has = segment.contents, scan.contents
     if said.records != has.records:
-        yield say(Problem.COUNT, f"it holds {has.records} records, and the stream's node says {said.records}")
+        yield say(
+            Problem.COUNT, f"it holds {counted(has.records, 'record')}, and the stream's node says {said.records}"
+        )
     if said.last != has.last:
         yield say(
             Problem.LAST, f"its last record is at {_place(has.last)}, and the stream's node says {_place(said.last)}"

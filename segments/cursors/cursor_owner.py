@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from bookkeeper.amounts import counted
 from bookkeeper.chains.owned_node import ClaimLostError, OwnedNode
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookKeeperError, MetadataConflictError, NoSuchKeyError
@@ -278,7 +279,8 @@ class CursorOwner:
 
     def _full(self) -> CursorFullError:
         return CursorFullError(
-            f"cursor {self._node.name} of stream {self._node.stream} has {self._ranges_max} separate ranges of "
+            f"cursor {self._node.name} of stream {self._node.stream} has "
+            f"{counted(self._ranges_max, 'separate range')} of "
             "acknowledged records, and takes no more: acknowledge the records in between",
             stream=self._node.stream,
         )

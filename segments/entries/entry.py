@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from bookkeeper.amounts import counted
 from bookkeeper.codec import crc32c
 from segments.entries.columns import RecordColumns
 from segments.entries.compression import Compression
@@ -55,7 +56,9 @@ def encode_entry(
         return _lone_entry(columns.values.data, first_seq_no, append_ms, snapshot_entry)
     flags, parts, size = _body(columns, batches)
     if size > BODY_MAX:
-        raise RecordTooLargeError(f"{columns.count} records of {size} bytes do not fit into an entry of {BODY_MAX}")
+        raise RecordTooLargeError(
+            f"{counted(columns.count, 'record')} of {size} bytes do not fit into an entry of {BODY_MAX}"
+        )
     return _entry(
         EntryKind.DATA,
         parts,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from bookkeeper.amounts import counted
 from segments.entries.layout import BATCH, ONE_BATCH, BatchFlag, Columns, padded
 
 
@@ -80,7 +81,7 @@ def read_sections(body: memoryview, flags: Columns, records: int, batch_count: i
         batches.append(EntryBatch(number, name if batch_flags & BatchFlag.PRODUCER else None, epoch, sequence))
         at += size
     if sum(batch.records for batch in batches) != records:
-        raise ValueError(f"its batches do not have {records} records")
+        raise ValueError(f"its batches do not have {counted(records, 'record')}")
     at = begin + padded(at - begin)
 
     def section(size: int) -> memoryview:
@@ -131,7 +132,7 @@ def _only_values(body: memoryview, records: int) -> Sections:
     at = BATCH.size
     name = str(body[at : at + size], "utf-8") if batch_flags & BatchFlag.PRODUCER else None
     if number != records:
-        raise ValueError(f"its batches do not have {records} records")
+        raise ValueError(f"its batches do not have {counted(records, 'record')}")
     at += padded(size)
     end = at + 4 * (records + 1)
     offsets = body[at:end]

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from bookkeeper.amounts import counted
+
 CREDITS_MAX: Final = 1 << 40
 """More credits than this are no use; a reader that gives them has as many as this."""
 
@@ -28,7 +30,7 @@ class CreditBalance:
             ValueError: a number is negative.
         """
         if records < 0 or size < 0:
-            raise ValueError(f"credits are added, never taken back: got {records} records and {size} bytes")
+            raise ValueError(f"credits are added, never taken back: got {counted(records, 'record')} and {size} bytes")
         self.records = min(self.records + records, CREDITS_MAX)
         self.bytes = min(self.bytes + size, CREDITS_MAX)
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from google.protobuf.descriptor import Descriptor
 
+from bookkeeper.amounts import counted
 from segments.errors import StreamConfigError
 
 ELEMENTS_MAX: Final = 131_072
@@ -48,7 +49,8 @@ class ElementCounter:
         found = _count(raw, self._shape, 0, len(raw), 0, most)
         if found > most:
             raise StreamConfigError(
-                f"a request may have {most} records, headers and other repeated values, and this one has more: nothing "
+                f"a request may have {counted(most, 'record')}, headers and other repeated values, "
+                "and this one has more: nothing "
                 "of it was looked at; send several requests"
             )
         return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from bookkeeper.amounts import counted
 from segments.errors import AppendOutcomeUnknownError, BatchRefusedError
 
 NAME_BYTES_MAX: Final = 512
@@ -131,7 +132,8 @@ def judge_batch(key: BatchKey, known: AppRecord | None, stream: str, attempt: st
 def outcome_unknown(stream: str, ledger_id: int, records: int) -> AppendOutcomeUnknownError:
     """The error of a batch without a key, of which nothing tells whether it was published. ``ledger_id``: its first."""
     return AppendOutcomeUnknownError(
-        f"it is not known whether a batch of {records} records was published to stream {stream}: look whether ledger "
+        f"it is not known whether a batch of {counted(records, 'record')} was published to stream "
+        f"{stream}: look whether ledger "
         f"{ledger_id} is in `bk stream show {stream}`; with txnAppId and txnVersion a write may be repeated",
         stream=stream,
     )

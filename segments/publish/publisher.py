@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from bookkeeper.access import ResourceKind
 from bookkeeper.access.ownership import owner_text
+from bookkeeper.amounts import counted
 from bookkeeper.errors import (
     BookKeeperError,
     KeyExistsError,
@@ -234,9 +235,9 @@ class StreamPublisher:
         if known.same_rows:
             return PublishedBatch(known.number, record.records, record.first_seq_no, already_there=False)
         _log.warning(
-            "stream %s: batch %d of application %s is not published again: number %d, with %d records, was published "
+            "stream %s: batch %d of application %s is not published again: number %d, with %s, was published "
             "before",
-            self._name, known.number, key.app, record.last, record.records,
+            self._name, known.number, key.app, record.last, counted(record.records, "record"),
         )  # fmt: skip
         # of the application's other stagings one may be a later batch, which another program writes just now
         await self.clean(own=frozenset(each.staging for each in staged))

@@ -24,6 +24,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Final
 
+from bookkeeper.amounts import counted
 from segments.chain import StreamChain, StreamSegment
 from segments.config import StreamRetention
 from segments.position import EARLIEST, LATEST, Position
@@ -297,7 +298,7 @@ def _limits(
         (over if is_over else within).append(Reason(ReasonKind.OVER_BYTES if is_over else ReasonKind.BYTES, said))
     if policy.max_records is not None:
         is_over = newer_records >= policy.max_records
-        said = f"{newer_records} records are newer, and the limit is {policy.max_records}"
+        said = f"{counted(newer_records, 'record', 'is', 'are')} newer, and the limit is {policy.max_records}"
         (over if is_over else within).append(Reason(ReasonKind.OVER_RECORDS if is_over else ReasonKind.RECORDS, said))
     return over, within
 

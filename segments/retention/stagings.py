@@ -15,6 +15,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING, Final
 
+from bookkeeper.amounts import counted
 from bookkeeper.errors import KeyExistsError, MetadataConflictError, MetadataUnavailableError, NoSuchKeyError
 from bookkeeper.meta.store import LOST_MAX, OUTCOME_UNKNOWN, Create, Delete, Operation, settled_create, settled_delete
 from segments.names import stream_path
@@ -127,7 +128,7 @@ class Stagings:
             except NoSuchKeyError:
                 pass
         if deleted:
-            _log.info("stream %s: %d ledgers of batches that were not published are deleted", self._name, len(deleted))
+            _log.info("stream %s: deleted %s of unpublished batches", self._name, counted(len(deleted), "ledger"))
         return deleted
 
     async def _names(self) -> set[str]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bookkeeper.access import ResourceKind
 from bookkeeper.access.ownership import owner_text
+from bookkeeper.amounts import counted
 from bookkeeper.chains.password import new_password
 from bookkeeper.errors import BookKeeperError, KeyExistsError, NoSuchKeyError, in_words
 from bookkeeper.meta import Metadata
@@ -423,11 +424,11 @@ class StreamImport:
                     return
             except BookKeeperError as error:
                 _log.warning(
-                    "stream %s was imported or not, which the metadata store does not tell now (%s): its %d ledgers "
-                    "are left, and found as leaked ones if there is no stream",
+                    "stream %s was imported or not, which the metadata store does not tell now (%s): its %s "
+                    "left, and found as leaked if there is no stream",
                     self.name,
                     in_words(error),
-                    len(self._made),
+                    counted(len(self._made), "ledger", "is", "are"),
                 )
                 return
         await delete_ledgers(self._client, self._made, self.name)

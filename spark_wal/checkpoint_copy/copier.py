@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Final
 
+from bookkeeper.amounts import counted
 from spark_wal.checkpoint_copy import contents
 from spark_wal.checkpoint_copy.contents import METADATA, FileStamp
 from spark_wal.checkpoint_copy.stores import CheckpointStore, CheckpointStoreError
@@ -116,7 +117,7 @@ class CheckpointCopier:
         begun = contents.source_of(_start(self._target, METADATA)) if METADATA in found else None
         if begun is None and not self._is_complete:
             raise CopyRefusedError(
-                f"{self._target.uri} is not empty ({len(found)} files, the first is {min(found)}) and holds "
+                f"{self._target.uri} is not empty ({counted(len(found), 'file')}, the first is {min(found)}) and holds "
                 "no unfinished copy: copy into a new directory"
             )
         if begun is not None and not self._resume:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bookkeeper.amounts import counted
 from spark_wal.checkpoints.checkpoint import Checkpoint
 from spark_wal.checkpoints.layout import StateFile, StatePartition
 from spark_wal.checkpoints.logs import PlannedBatch
@@ -99,7 +100,9 @@ def _state(
 ) -> tuple[list[str], bool]:
     """What differs in a version, and whether all of it was compared."""
     if a.partitions != b.partitions:
-        return [f"its state has {len(a.partitions)} and {len(b.partitions)} partitions, or other ones"], False
+        return [
+            f"its state has {len(a.partitions)} and {counted(len(b.partitions), 'partition')}, or other ones"
+        ], False
     what, is_complete = [], True
     for partition in a.partitions:
         one, other = state_a.get((partition, version)), state_b.get((partition, version))

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from bookkeeper.amounts import counted
 from segments.errors import PositionTruncatedError, StreamNotFoundError
 from segments.position import Position
 from segments.read import OnGap
@@ -115,8 +116,8 @@ class _Count:
         if not self._lenient or first > part.first_seq_no + part.records:
             raise self._wrong(f"records {self._following} to {first - 1} did not come")
         _log.warning(
-            "stream %s: %d records, number %d to %d, are missing (%s), and are passed over as onGap says",
-            part.stream, first - self._following, self._following, first - 1, self.why,
+            "stream %s: %s missing, number %d to %d (%s), and passed over as onGap says",
+            part.stream, counted(first - self._following, "record", "is", "are"), self._following, first - 1, self.why,
         )  # fmt: skip
         self._following = first
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from bookkeeper.amounts import counted
 from segments.errors import PositionTruncatedError
 from segments.position import EARLIEST, Position
 from spark_wal.data_source import connections
@@ -210,7 +211,8 @@ def row_batches(
         count += len(some)
     if count != part.last - part.first + 1:
         raise PartitionCountError(
-            f"{count} rows were read from {part.first} up to {part.last}: nothing of this task counts, and Spark runs "
+            f"{counted(count, 'row', 'was', 'were')} read from {part.first} up to {part.last}: "
+            "nothing of this task counts, and Spark runs "
             "it again"
         )
 

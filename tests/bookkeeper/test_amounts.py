@@ -36,3 +36,11 @@ def test_a_size_is_told_in_its_unit(size: int | None, words: str) -> None:
 )
 def test_things_are_counted(number: int, noun: str, words: str) -> None:
     assert counted(number, noun) == words
+
+
+@pytest.mark.parametrize(
+    ("number", "noun", "words"),
+    [(1, "ledger", "1 ledger is"), (0, "ledger", "0 ledgers are"), (3, "batch", "3 batches are")],
+)
+def test_the_verb_agrees_with_the_count(number: int, noun: str, words: str) -> None:
+    assert counted(number, noun, "is", "are") == words

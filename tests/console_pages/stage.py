@@ -8,6 +8,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from bookkeeper.ledger.location import Location
 from bookkeeper.real import run
 from tests.bookkeeper.console.served import Served, ledger, served
 from tests.console_pages.browser import NoBrowserError, chromium, driver
+from tests.console_pages.panel_contents import furnish_panels
 
 BOOKIES: Final = ("b1", "b2", "b3", "b4", "b5")
 RACKS: Final = {"b1": "/rack1", "b2": "/rack1", "b3": "/rack2", "b4": "/rack2", "b5": "/rack3"}
@@ -77,10 +79,14 @@ def main(words: Sequence[str]) -> int:
 
     async def work(directory: Path) -> int:
         panels, unusable = load_panels()
-        async with served(
-            directory, actions=("all",), panels=panels, unusable=unusable, bookies=BOOKIES, refresh_s=1.0
-        ) as console:
+        async with (
+            served(
+                directory, actions=("all",), panels=panels, unusable=unusable, bookies=BOOKIES, refresh_s=1.0
+            ) as console,
+            AsyncExitStack() as held,
+        ):
             found = await furnish(console)
+            await furnish_panels(console.bk, held)
             told = {"url": console.console.url, "token": console.token, "ledgers": found}
             pictures = given.keep or directory / "pictures"
             pictures.mkdir(parents=True, exist_ok=True)

@@ -13,6 +13,18 @@ from typing import Any
 from playwright.sync_api import Page, expect, sync_playwright
 
 SIZES = {"narrow": (400, 800), "wide": (1600, 900)}
+PANELS = {
+    "streams": ("shop/orders", "shop/import"),
+    "journals": ("names/main", "nn-1", "<b>late"),
+    "checkpoints": ("/checkpoints/orders", "gateway-1:9870", "<b>late"),
+}
+"""What the page of each panel shows."""
+DETAILS = {
+    "streams": ("shop/orders", ("billing", "report", "till-1", "audit", "150")),
+    "journals": ("names/main", ("nn-1", "60")),
+    "checkpoints": ("/checkpoints/orders", ("5297b900", "The last 9 batches", "Temporary files")),
+}
+"""Panel -> what is clicked there, and what the page of one shows."""
 
 
 class Walk:
@@ -60,7 +72,7 @@ class Walk:
         self.click("a:text('next')")
         self.look("ledgers-2", "101–200 of")
         self.click(".choices a[href*='state=open']")
-        self.look("ledgers-open", "1 ledger")
+        self.look("ledgers-open", "ledger")
         self.click(".choices a[href*='health=short']")
         self.page.fill("input[name=ledger]", str(ledgers["changed"]))
         self.page.press("input[name=ledger]", "Enter")
@@ -70,18 +82,24 @@ class Walk:
         self.click(f"main a[href='/deleted?of={ledgers['deleted']}']")
         self.look("deleted", "can be brought back")
         self.click("nav a[href='/repair']")
-        self.look("repair", "1 ledger marked")
+        self.look("repair", "marked")
         panels = [link.get_attribute("href") for link in self.page.locator("nav a[href^='/panels/']").all()]
         for path in panels:
             self.click(f"nav a[href='{path}']")
             expect(self.page.locator(".age")).to_be_visible()
-            self.look(f"panel-{str(path).rpartition('/')[2]}")
+            name = str(path).rpartition("/")[2]
+            self.look(f"panel-{name}", *PANELS.get(name, ()))
+            if name in DETAILS:
+                key, texts = DETAILS[name]
+                self.click(f"main a:text-is('{key}')")
+                self.look(f"panel-{name}-one", *texts)
 
     def for_the_docs(self) -> None:
         """The pictures of docs/console.md, small ones."""
         for name, path, height in (
             ("cluster", "", 740),
             ("ledger", f"ledgers/{self.told['ledgers']['changed']}", 400),
+            ("stream", "panels/streams?of=shop%2Forders", 740),
         ):
             self.page.set_viewport_size({"width": 960, "height": height})
             self.page.goto(self.told["url"] + path)

@@ -110,11 +110,12 @@ def test_a_streams_page_has_cursors_with_lag_producers_holds_and_the_reasons_of_
         assert producer_row["producer"] == "till-1" and producer_row["last number"] == 4
         (hold_row,) = rows_of(page, "Holds")
         assert hold_row["hold"] == "audit" and hold_row["note"] == "until the audit is done"
+        assert hold_row["to"] == "latest"
         (segment_row,) = rows_of(page, "Segments")
         assert segment_row["retention"] == StateWord("stays", Tone.PLAIN)
         assert "it is open" in str(segment_row["why"]) and "hold audit" in str(segment_row["why"])
         assert facts_of(page)["records ever"] == 5
-        assert page.summary == "written, 5 records ever; the slowest of 1 cursors lags by 2"
+        assert page.summary == "written, 5 records ever; the slowest of 1 cursor lags by 2"
         await producer.close()
 
     run(story)

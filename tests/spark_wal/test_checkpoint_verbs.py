@@ -87,7 +87,7 @@ def test_diff_names_the_batches_that_differ_and_ends_with_1(made: Path) -> None:
         {"batch": 8, "differences": ['source 0 ends at {"logOffset":8} and at {"logOffset":7}']}
     ]
     words = run("diff", str(made / "rocksdb-changelog-ids"), str(made / "other")).output
-    assert "1 of 9 batches differ" in words
+    assert "of 9 batches 1 differs" in words
 
 
 def test_what_is_at_a_gateway_is_shown_like_what_is_in_a_directory(made: Path, tmp_path: Path) -> None:

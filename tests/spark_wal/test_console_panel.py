@@ -105,7 +105,7 @@ def test_large_and_damaged_files_of_the_logs_are_read_from_ledgers_or_told(monke
         await put(owner, "/c/offsets/2", b"v9")
         page = await PANEL.detail(context_of(client), "n/c")
         assert page is not None and page.tone is Tone.WARN
-        (batch,) = rows_of(page, "The last 1 batches")
+        (batch,) = rows_of(page, "The last 1 batch")
         assert batch["batch"] == 0 and "20005 characters" in str(batch["where its sources end"])
         told = notes_of(page)
         assert any(text.startswith("offsets/1 is not shown") for text in told)

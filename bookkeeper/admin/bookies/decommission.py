@@ -112,5 +112,5 @@ def show_progress(update: Callable[..., Any], names: str, progress: Decommission
         total=entries + progress.ledgers,
         completed=done + progress.whole,
         step=f"{names}: {progress.step}",
-        said=f"{progress.whole}/{progress.ledgers} ledgers whole, {size_in_words(drained.bytes_sent)}",
+        said=f"{progress.whole}/{counted(progress.ledgers, 'ledger')} whole, {size_in_words(drained.bytes_sent)}",
     )

@@ -190,7 +190,8 @@ def _dry_run(metadata: str, names: tuple[str, ...], config: DrainConfig, as_json
         _refuse_stuck(stuck, unreadable)
         return
     click.echo(
-        f"{', '.join(names)}: {counted(len(shares), 'ledger')} to move, {entries} entries in finished fragments, "
+        f"{', '.join(names)}: {counted(len(shares), 'ledger')} to move, {counted(entries, 'entry')} "
+        "in finished fragments, "
         f"about {size_in_words(size)} of closed ledgers"
     )
     if not_closed:
@@ -272,7 +273,9 @@ def _print_report(report: DrainReport) -> None:
 def print_moved(names: str, moved: Sequence[MovedCopy]) -> None:
     """Print what was moved off bookies."""
     entries, size = sum(each.entries for each in moved), size_in_words(sum(each.size for each in moved))
-    click.echo(f"{names}: moved {entries} entries of {counted(len({e.ledger_id for e in moved}), 'ledger')}, {size}")
+    click.echo(
+        f"{names}: moved {counted(entries, 'entry')} of {counted(len({e.ledger_id for e in moved}), 'ledger')}, {size}"
+    )
 
 
 def print_stuck(stuck: Sequence[StuckLedger], *, most: int | None = None) -> None:
@@ -347,7 +350,7 @@ def counting(names: str) -> Iterator[Callable[[int], None]]:
 
 
 def _show(update: Callable[..., Any], progress: DrainProgress) -> None:
-    said = f"{progress.ledgers_done}/{progress.ledgers} ledgers, {size_in_words(progress.bytes_sent)}"
+    said = f"{progress.ledgers_done}/{counted(progress.ledgers, 'ledger')}, {size_in_words(progress.bytes_sent)}"
     if progress.stuck:
         said += f", {progress.stuck} stuck"
     done = min(progress.entries_done + progress.ledgers_done, progress.entries + progress.ledgers)

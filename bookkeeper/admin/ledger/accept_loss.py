@@ -60,7 +60,7 @@ def lines(ledger_id: int, given: ClosingLoss) -> list[str]:
         said.append("nothing of it can be read: it would be closed empty")
     said.append("given up would be:")
     if given.entries:
-        more = f" and {len(given.entries) - _SHOWN} ranges more" if len(given.entries) > _SHOWN else ""
+        more = f" and {counted(len(given.entries) - _SHOWN, 'range')} more" if len(given.entries) > _SHOWN else ""
         size = f", {size_in_words(given.size)} in gaps" if given.size else ""
         said.append(f"  {counted(given.count, 'entry')}: {', '.join(given.spans(_SHOWN))}{more}{size}")
     after = f" after entry {given.last_entry}" if given.last_entry >= 0 else ""

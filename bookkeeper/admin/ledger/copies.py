@@ -64,7 +64,11 @@ async def _entries(operator: Operator, ledger_id: int, name: str) -> dict[str, A
 
 
 def _some(runs: list[str]) -> list[str]:
-    return runs if len(runs) <= _RUNS_SHOWN else [*runs[:_RUNS_SHOWN], f"and {len(runs) - _RUNS_SHOWN} runs more"]
+    return (
+        runs
+        if len(runs) <= _RUNS_SHOWN
+        else [*runs[:_RUNS_SHOWN], f"and {counted(len(runs) - _RUNS_SHOWN, 'run')} more"]
+    )
 
 
 def read_copies(

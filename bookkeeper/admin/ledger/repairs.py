@@ -124,7 +124,9 @@ def _print_report(done: LedgerRepair) -> None:
         click.echo(f"ledger {done.ledger_id} was not closed: it was recovered and closed, which ends its writer")
     for each in done.copied:
         what = "completed on" if each.target == each.copy.bookie else f"moved from {each.copy.bookie} to"
-        click.echo(f"{each.copy.span}: {what} {each.target}, {each.entries} entries, {size_in_words(each.size)}")
+        click.echo(
+            f"{each.copy.span}: {what} {each.target}, {counted(each.entries, 'entry')}, {size_in_words(each.size)}"
+        )
     if done.whole:
         copied = sum(each.entries for each in done.copied)
         click.echo(f"ledger {done.ledger_id} is whole" + ("" if copied else "; nothing had to be copied"))
@@ -141,7 +143,7 @@ def repair_progress(ledger_id: int) -> Iterator[tuple[Callable[[str], None], Cal
     with status_line(f"ledger {ledger_id}") as update:
 
         def show() -> None:
-            copied = f" ({entries_done} entries, {size_in_words(bytes_done)} copied)" if entries_done else ""
+            copied = f" ({counted(entries_done, 'entry')}, {size_in_words(bytes_done)} copied)" if entries_done else ""
             update(f"ledger {ledger_id}: {doing}{copied}")
 
         def say(what: str) -> None:

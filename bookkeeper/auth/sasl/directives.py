@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from bookkeeper.amounts import counted
+
 _BLANK: Final = rb"[ \t]"
 _SEPARATED: Final = re.compile(rb"(?:[ \t]*,)*[ \t]*")
 _NAME: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,64})[ \t]*=[ \t]*")
@@ -58,7 +60,7 @@ class Directives:
         """
         found = self._values.get(name, [])
         if len(found) > 1:
-            raise ValueError(f"it has {name} {len(found)} times")
+            raise ValueError(f"it has {name} {counted(len(found), 'time')}")
         return found[0] if found else None
 
     def required(self, name: str) -> bytes:

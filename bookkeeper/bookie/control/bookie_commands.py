@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from bookkeeper.amounts import counted
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.control.bookie_control import Command, Says
 from bookkeeper.bookie.control.ledger_directories import LedgerDirectories
@@ -42,7 +43,7 @@ def commands_of(bookie: CommandedBookie) -> dict[str, Command]:
             return {"logs": before}
         await says("looks for ledgers that were deleted")
         dropped = await bookie.collect_garbage()
-        await says(f"{len(dropped)} deleted ledgers were dropped; compacts entry logs")
+        await says(f"{counted(len(dropped), 'deleted ledger', 'was', 'were')} dropped; compacts entry logs")
         await until_done(lambda done: bookie.engine.compact(done, major=major))
         after = await bookie.logs()
         return {"dropped": sorted(dropped), "logs": after, "bytes_before": _bytes(before), "bytes_after": _bytes(after)}
@@ -59,7 +60,7 @@ def commands_of(bookie: CommandedBookie) -> dict[str, Command]:
         scrubber = bookie.engine.scrubber
         if _flag(request, "now"):
             files, size = len(scrubber.files()), sum(file.size for file in scrubber.files())
-            await says(f"reads and checks {files} files, about {size} bytes")
+            await says(f"reads and checks {counted(files, 'file')}, about {size} bytes")
             await until_done(scrubber.run_now)
         return {**scrubber.report(), "sentences": [*scrubber.sentences(), *bookie.repairs()]}
 

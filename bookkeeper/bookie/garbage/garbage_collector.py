@@ -8,6 +8,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 
+from bookkeeper.amounts import counted
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.garbage.garbage_proof import GarbageProof
 from bookkeeper.bookie.identity import checked_note
@@ -226,7 +227,7 @@ class GarbageCollector:
         self._engine.collect(frozenset(dead), collected, never_again=never_again)
         await done
         self._unfinished = False
-        log.info("dropped %d deleted ledgers", len(dead))
+        log.info("dropped %s", counted(len(dead), "deleted ledger"))
 
 
 def _compacted(error: BaseException | None) -> None:

@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from bookkeeper.amounts import counted
+
 OK: Final = "ok"
 UNREGISTERED: Final = "unregistered"
 
@@ -95,10 +97,8 @@ class BookieHealth:
         if self.nothing_is_collected is not None:
             said.append(f"deleted ledgers are not collected: {self.nothing_is_collected}")
         if self.kept_though_unknown:
-            said.append(
-                f"the bookie keeps {self.kept_though_unknown} ledgers that are in no metadata, for the time given to "
-                "bk metadata accept-rollback"
-            )
+            kept = counted(self.kept_though_unknown, "ledger", "that is", "that are")
+            said.append(f"the bookie keeps {kept} in no metadata, for the time given to bk metadata accept-rollback")
         return [*said, *self.doing]
 
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Final, Protocol
 
+from bookkeeper.amounts import counted
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.errors import BookKeeperError, MetadataFormatError, NoSuchLedgerError, in_words
 from bookkeeper.ids import BookieId, EntryId, LedgerId, some_of
@@ -167,7 +168,9 @@ class Completion:
                 return True
             before, left = left, sum(gap.count for gap in gaps)
             if before is not None and left >= before and left < GAPS_MAX:
-                self._reasons[ledger_id] = f"{left} entries that were copied cannot be read here"
+                self._reasons[ledger_id] = (
+                    f"{counted(left, 'entry', 'that was', 'that were')} copied cannot be read here"
+                )
                 return False
             async with self._turn if read_bytes_per_s else nullcontext():
                 brought = await self._bring(ledger_id, gaps)
@@ -229,7 +232,7 @@ class Completion:
 
         def tell() -> None:
             self._now = (
-                f"ledger {ledger_id}: {done} of {wanted} entries that were lost here are copied from other bookies, "
+                f"ledger {ledger_id}: {done} of {counted(wanted, 'lost entry')} copied from other bookies, "
                 f"at most {self._config.completion_bytes_per_s} bytes a second"
             )
 
@@ -242,9 +245,9 @@ class Completion:
 
         tell()
         log.warning(
-            "bookie %s has lost %d entries of ledger %d: it copies them from other bookies",
+            "bookie %s has lost %s of ledger %d: it copies from other bookies",
             self._bookie,
-            wanted,
+            counted(wanted, "entry"),
             ledger_id,
         )
         try:

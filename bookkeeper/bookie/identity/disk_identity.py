@@ -24,6 +24,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
+from bookkeeper.amounts import counted
 from bookkeeper.codec import crc32c
 from bookkeeper.errors import (
     CookieError,
@@ -112,7 +113,9 @@ async def survey(metadata: Metadata, bookie: BookieId, *, served_before: bool = 
     listed += [ledger async for ledger in metadata.ledgers.restorable.all()]
     if not listed and not served_before:
         return DiskIdentity()
-    log.info("bookie %s starts on an empty disk: it reads the metadata of %d ledgers once", bookie, len(listed))
+    log.info(
+        "bookie %s starts on an empty disk: it reads the metadata of %s once", bookie, counted(len(listed), "ledger")
+    )
     highest = max(listed, default=NO_LEDGER)
     return DiskIdentity(await newest(metadata, highest), await naming(metadata, bookie, listed))
 

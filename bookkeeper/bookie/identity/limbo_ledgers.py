@@ -26,6 +26,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from bookkeeper.amounts import counted
 from bookkeeper.bookie.identity.completion import Completion
 from bookkeeper.bookie.identity.disk_identity import NO_LEDGER, naming, newest
 from bookkeeper.ids import BookieId, LedgerId
@@ -90,9 +91,9 @@ class LimboLedgers:
             self._left = await self._concerned()
             self._engine.narrow_limbo(self._left)
             log.warning(
-                "bookie %s: %d ledgers are in limbo until they are closed and whole here; it takes new ledgers again",
+                "bookie %s: %s in limbo until closed and whole here; it takes new ledgers again",
                 self._bookie,
-                len(self._left),
+                counted(len(self._left), "ledger", "is", "are"),
             )
             self._on_change()
         for ledger in sorted(self._left):

@@ -21,6 +21,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from bookkeeper.amounts import counted
 from bookkeeper.bookie.identity.completion import Completion
 from bookkeeper.bookie.identity.disk_identity import DiskIdentity, write_disk_identity
 from bookkeeper.errors import NoSuchLedgerError, in_words
@@ -172,7 +173,7 @@ class StaleAdds:
                 self._doubted.discard(ledger)
         if len(self._doubted) < len(self._disk_identity.doubted):
             self._keep(DiskIdentity(self._disk_identity.highest, frozenset(self._doubted)))
-            log.info("bookie %s: %d ledgers are in doubt still", self._bookie, len(self._doubted))
+            log.info("bookie %s: %s in doubt still", self._bookie, counted(len(self._doubted), "ledger", "is", "are"))
         return frozenset(self._doubted)
 
     def _keep(self, disk_identity: DiskIdentity) -> None:

@@ -14,6 +14,7 @@ import asyncio
 import logging
 from typing import Final
 
+from bookkeeper.amounts import counted
 from bookkeeper.bookie.identity.completion import Completion
 from bookkeeper.errors import BookKeeperError, in_words
 from bookkeeper.ids import BookieId, LedgerId
@@ -48,7 +49,7 @@ class SuspectRepairs:
 
     def sentences(self) -> tuple[str, ...]:
         """What has been repaired, for people."""
-        return (f"{self.whole} suspect ledgers are whole here again",) if self.whole else ()
+        return (f"{counted(self.whole, 'suspect ledger', 'is', 'are')} whole here again",) if self.whole else ()
 
     async def run(self) -> None:
         """Make passes while there are suspects, until cancelled. Errors are logged, and the next pass tries again."""

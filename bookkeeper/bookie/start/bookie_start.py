@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from bookkeeper.amounts import counted
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.identity import checked_note
 from bookkeeper.bookie.identity.bookie_identity import (
@@ -274,11 +275,11 @@ class BookieStart:
         self.disk_identity = disk_identity
         if disk_identity.doubted:
             log.error(
-                "bookie %s starts on %s, but %d ledgers name it: they are in doubt, because it may have lost "
-                "entries of them. It answers 'unknown' for what is missing until they are closed and whole here again",
+                "bookie %s starts on %s, but %s it: that is in doubt, because entries may be lost here. It "
+                "answers 'unknown' for what is missing until a ledger is closed and whole here again",
                 self.bookie_id,
                 which,
-                len(disk_identity.doubted),
+                counted(len(disk_identity.doubted), "ledger", "names", "name"),
             )
 
     def _remembered_disk_identity(self) -> tuple[DiskIdentity | None, str | None]:

@@ -56,6 +56,11 @@ class BookiePlaces:
         self._worker = None if self._source is None else workers.worker("bookie places")
         self._odd: set[tuple[str, str]] = set()
         """What the source said that is no location, and was told: each once."""
+        self._answer: asyncio.Future[Mapping[str, str]] | None = None
+        """What the source is asked for just now."""
+        self._is_late = False
+        """Its time for that is over: nobody waits for it, and it is not asked for more."""
+        self._last_said: Mapping[BookieId, Location] = {}
         self._known: Mapping[BookieId, Location] = {}
         self._version = 0
         self._away = False
@@ -89,32 +94,54 @@ class BookiePlaces:
         if self._watch is not None:
             self._watch.close()
         await self._tasks.close()
-        if self._worker is not None:
-            self._worker.close()
+        worker, answer = self._worker, self._answer
+        if worker is not None and answer is not None:  # it would be waited for: it ends when the source has answered
+            answer.add_done_callback(lambda _: worker.close())
+        elif worker is not None:
+            worker.close()
 
     async def refresh(self) -> None:
-        """Read the places now; those known stay if that fails, which is logged once."""
+        """Read the places now; those known stay if that fails, which is logged once. While a source of one's own fails
+        or is silent, its last answer counts, and the metadata for what that does not say."""
         self._changed.clear()
+        trouble: Exception | None = None
         try:
-            known = {**await self._locations.read(), **await self._said()}
+            known = await self._locations.read()
+            names = () if self._source is None else {*await self._bookies.known(), *await self._bookies.registered()}
         except (MetadataError, ConfigError, OSError) as error:
-            level = logging.DEBUG if self._away else logging.WARNING
-            said = "where bookies stand cannot be read; the last known places are used until it can: %s"
-            _log.log(level, said, in_words(error))
-            self._away = True
+            self._told(error)
             return
-        self._away = False
+        try:
+            self._last_said = await self._said(sorted(names))
+        except (ConfigError, OSError) as error:
+            trouble = error
+        known = {**known, **self._last_said}
         if known != self._known:
             self._known = known
             self._version += 1
+        self._told(trouble)
 
-    async def _said(self) -> dict[BookieId, Location]:
+    def _told(self, trouble: Exception | None) -> None:
+        if trouble is not None:
+            level = logging.DEBUG if self._away else logging.WARNING
+            said = "where bookies stand cannot be read; the last known places are used until it can: %s"
+            _log.log(level, said, in_words(trouble))
+        self._away = trouble is not None
+
+    async def _said(self, names: list[BookieId]) -> Mapping[BookieId, Location]:
         """What the source says of all bookies. What it says of one that is no location is left out, and told once."""
         if self._source is None or self._worker is None:
             return {}
-        names = sorted({*await self._bookies.known(), *await self._bookies.registered()})
+        if self._answer is None:
+            self._answer = asyncio.ensure_future(self._worker.call(partial(self._source, names)))
+        limit_s = self._config.metadata_timeout_ms / 1000
+        await asyncio.wait((self._answer,), timeout=0 if self._is_late else limit_s)
+        self._is_late = not self._answer.done()
+        if self._is_late:
+            raise ConfigError(f"{self._config.locations_from} has not answered for {limit_s:g} s or more")
+        answer, self._answer = self._answer, None
         try:
-            said = await self._worker.call(partial(self._source, names))
+            said = answer.result()
         except (ConfigError, OSError):
             raise
         except Exception as error:  # of somebody's function

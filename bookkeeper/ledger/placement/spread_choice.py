@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final, Protocol
 
+from bookkeeper.amounts import counted
 from bookkeeper.errors import NotEnoughBookiesError
 from bookkeeper.ids import BookieId
 from bookkeeper.ledger.location import Location
@@ -147,7 +148,10 @@ class SpreadChoice:
         racks = sorted({str(self._location_of(bookie)) for bookie in near})
         least = min(self._racks_min, spec.write_quorum)
         stands = f"{'rack' if len(racks) == 1 else 'racks'} {', '.join(racks)}"
-        return f"all copies of some entries ({', '.join(near)}) stand in {stands}, and {least} racks are wanted"
+        return (
+            f"all copies of some entries ({', '.join(near)}) stand in {stands}, and "
+            f"{counted(least, 'rack', 'is', 'are')} wanted"
+        )
 
     def move(
         self,
@@ -215,7 +219,9 @@ class SpreadChoice:
             racks.setdefault(str(self._location_of(bookie)), []).append(bookie)
         there = "; ".join(f"{rack} has {', '.join(sorted(racks[rack]))}" for rack in sorted(racks))
         return (
-            f"needs {spec.ensemble_size} bookies of which every {spec.write_quorum} neighbours stand in at least "
-            f"{min(self._racks_min, spec.write_quorum)} racks; that cannot be had of those that can be used: "
+            f"needs {counted(spec.ensemble_size, 'bookie')} of which every {spec.write_quorum} "
+            "neighbours stand in at least "
+            f"{counted(min(self._racks_min, spec.write_quorum), 'rack')}; that cannot be had of those "
+            "that can be used: "
             f"{there or 'none'}. Start bookies in another rack, or do not enforce racks"
         )

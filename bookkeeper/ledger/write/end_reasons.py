@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bookkeeper.amounts import counted
 from bookkeeper.errors import AddTimeoutError, BookKeeperError, LedgerClosedError, NoSuchLedgerError
 from bookkeeper.ledger.ensemble.writer_ensemble import WriterEnsemble, fenced_error
 from bookkeeper.ledger.metadata import LedgerMetadata
@@ -30,8 +31,7 @@ def ended_while_changing(reason: ChangeFailure) -> BookKeeperError | None:
 
 def not_acknowledged(entry_id: int, ensemble: WriterEnsemble, limit_ms: int) -> AddTimeoutError:
     """No ack quorum of ``ensemble`` has acknowledged ``entry_id`` within ``limit_ms`` milliseconds."""
-    count = ensemble.spec.ack_quorum
-    quorum = "1 bookie" if count == 1 else f"{count} bookies"
+    quorum = counted(ensemble.spec.ack_quorum, "bookie")
     error = AddTimeoutError(
         f"entry {entry_id} was not acknowledged by an ack quorum ({quorum}) within "
         f"{limit_ms} ms; failed bookies: {ensemble.failures}"

@@ -19,6 +19,7 @@ from typing import Final
 
 from google.protobuf import text_format
 
+from bookkeeper.amounts import counted
 from bookkeeper.errors import MetadataFormatError
 from bookkeeper.ids import BookieId
 from bookkeeper.meta import metadata_pb2 as pb
@@ -104,7 +105,7 @@ def _counted(directories: tuple[str, ...]) -> str:
 def _uncounted(text: str) -> tuple[str, ...]:
     count, *directories = text.split("\t")
     if int(count) != len(directories):
-        raise MetadataFormatError(f"a cookie counts {count} directories, but lists {len(directories)}")
+        raise MetadataFormatError(f"a cookie counts {counted(count, 'directory')}, but lists {len(directories)}")
     return tuple(directories)
 
 

@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from bookkeeper.amounts import counted
 from bookkeeper.errors import ConfigError, MetadataFormatError
 from bookkeeper.ids import BookieId
 from bookkeeper.ledger.location import Location
@@ -67,7 +68,9 @@ def encode(places: Mapping[BookieId, Location]) -> bytes:
     """The bytes that are stored. Raises: ConfigError: they would be more than :data:`SIZE_MAX`."""
     data = json.dumps({bookie: str(places[bookie]) for bookie in sorted(places)}, separators=(",", ":")).encode()
     if len(data) > SIZE_MAX:
-        raise ConfigError(f"the locations of {len(places)} bookies would have {len(data)} bytes; {SIZE_MAX} have room")
+        raise ConfigError(
+            f"the locations of {counted(len(places), 'bookie')} would have {len(data)} bytes; {SIZE_MAX} have room"
+        )
     return data
 
 

@@ -17,6 +17,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Final
 
+from bookkeeper.amounts import counted
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.operators import Operator, require_bookies
@@ -77,7 +78,8 @@ def metadata_obstacles(
                 state = metadata.state.name.lower().replace("_", " ")
                 up_then = ", ".join(sorted(left & set(fragment.ensemble))) or "none"
                 found.append(
-                    f"it is {state}, and some entries would not find {spec.ack_quorum} bookies that store them: of "
+                    f"it is {state}, and some entries would not find "
+                    f"{counted(spec.ack_quorum, 'bookie')} to store them: of "
                     f"{', '.join(fragment.ensemble)} only these would be up: {up_then}"
                 )
             continue

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from bookkeeper.amounts import counted
 from bookkeeper.errors import BookieFailedError, BookKeeperError, DiskFullError, InvariantError, in_words
 from bookkeeper.seams import Disk
 from bookkeeper.storage.base.config import StorageConfig
@@ -318,7 +319,7 @@ class Checkpointer:
         """What keeps the journal from being covered, for people."""
         if self.problem is None:
             return ()
-        count = f"the last {self._failures} checkpoints" if self._failures > 1 else "the last checkpoint"
+        count = "the last checkpoint" if self._failures <= 1 else f"the last {counted(self._failures, 'checkpoint')}"
         return (
             f"{count} of {self.config.ledger_dir} failed: {self.problem}; nothing is lost, but the journal grows and "
             "the next start takes longer, until one succeeds: it is tried again",

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from bookkeeper.amounts import counted
 from bookkeeper.storage.base.config import StorageConfig
 
 
@@ -116,7 +117,9 @@ class CompactionSchedule:
         """
         limit = self._config.compaction_run_s
         if self._queue and 0 < limit <= now - self._began:
-            self.stopped_by = f"{len(self._queue)} logs are left for the next run: this one has taken {limit:g} s"
+            self.stopped_by = (
+                f"{counted(len(self._queue), 'log', 'is', 'are')} left for the next run: this one has taken {limit:g} s"
+            )
             self._queue.clear()
         while self._queue:
             log = self._queue.popleft()

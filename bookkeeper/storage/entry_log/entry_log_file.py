@@ -144,7 +144,7 @@ def read_map(file: File, log_id: int) -> tuple[int, Usage]:
     if len(body) != _FOOTER.size or _FOOTER.unpack(body)[0] != log_id:
         raise CorruptionError(f"{file.path}: the footer is another log's")
     _, end, map_size = _FOOTER.unpack(body)
-    rows = unstamp(file.pread(map_size, end), b"BKEM", VERSION, f"{file.path} ledgers map")
+    rows = unstamp(file.pread(map_size, end), b"BKEM", VERSION, f"ledgers map of {file.path}")
     return end, {ledger_id: [size, records] for ledger_id, size, records in _ROW.iter_unpack(rows)}
 
 

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from bookkeeper.amounts import counted
 from bookkeeper.errors import BookieFailedError, BookKeeperError, CorruptionError, in_words
 from bookkeeper.ids import LedgerId
 from bookkeeper.seams import Disk
@@ -240,10 +241,8 @@ class Scrubber:
         """What people should know: damage, and what holds the scrub up."""
         said = [f"damaged: {each}" for each in self.damages]
         if self.unknowns.suspects:
-            count = len(self.unknowns.suspects)
-            said.append(
-                f"of {count} ledger{'s' * (count > 1)} entries may be lost here, until the copies are whole again"
-            )
+            ledgers = counted(len(self.unknowns.suspects), "ledger")
+            said.append(f"entries of {ledgers} may be lost here, until the copies are whole again")
         if self.schedule.too_slow(self.monotonic()):
             said.append("the scrub cannot read everything within its period: scrub_bytes_per_s is too small")
         if self._trouble is not None:

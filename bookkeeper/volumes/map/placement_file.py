@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from struct import Struct
 from typing import Final
 
+from bookkeeper.amounts import counted
 from bookkeeper.codec import crc32c
 from bookkeeper.errors import CorruptionError
 from bookkeeper.meta.records.disks import PlacementsEnd
@@ -118,7 +119,7 @@ def decode_placements(data: bytes, file_id: int, path: str) -> ReadPlacements:
         else:
             count = found.first_bad  # nobody was told that this group is durable
     if torn is None and count < least:
-        torn = f"{path} has {count} records, and had {least} when it was written: it was cut"
+        torn = f"{path} has {counted(count, 'record')}, and had {least} when it was written: it was cut"
     ended = version == 1 or found.end == count
     tail = body[(count + 1) * RECORD_SIZE :]
     tidy = version == _VERSIONS[-1] and found.end == count and not any(tail)
@@ -174,8 +175,8 @@ def judged(read: ReadPlacements, published: PlacementsEnd | None, path: str) -> 
     if read.damage is not None:
         return read
     if published is not None and read.end < published:
-        was = f"{published.count} records of start {published.generation}"
-        has = f"{read.end.count} records of start {read.end.generation}"
+        was = f"{counted(published.count, 'record')} of start {published.generation}"
+        has = f"{counted(read.end.count, 'record')} of start {read.end.generation}"
         text = f"{path} was cut, or put back from an older copy: it has {has}, and had {was}"
         return replace(read, damage=text)
     if published is None and not read.ended:

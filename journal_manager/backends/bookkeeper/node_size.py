@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from bookkeeper.amounts import counted
 from journal_manager.errors import JournalFullError
 
 _log = logging.getLogger(__name__)
@@ -30,7 +31,8 @@ def ensure_snapshots_fit(name: str, size: int, snapshots: int) -> None:
     """
     if size > NODE_BYTES_MAX:
         raise JournalFullError(
-            f"journal {name} keeps {snapshots - 1} snapshots, and the list of them is full ({size} of {NODE_BYTES_MAX} "
+            f"journal {name} keeps {counted(snapshots - 1, 'snapshot')}, and the list of them is full "
+            f"({size} of {NODE_BYTES_MAX} "
             "bytes with one more): no other can be kept; remove old ones, with delete_snapshot of the edit log or "
             "bk journal purge; a replica does so by its retention policy"
         )
@@ -52,15 +54,15 @@ class NodeSize:
         """
         if size > NODE_BYTES_MAX:
             raise JournalFullError(
-                f"the node of journal {self._name} lists {segments - 1} segments and is full ({size} of "
+                f"the node of journal {self._name} lists {counted(segments - 1, 'segment')} and is full ({size} of "
                 f"{NODE_BYTES_MAX} bytes with one more): no segment can begin; {ADVICE}. Then open the journal again"
             )
         if size >= NODE_BYTES_WARNED and not self._warned:
             _log.warning(
-                "the node of journal %s lists %d segments and is %d %% full (%d of %d bytes); no segment can begin "
+                "the node of journal %s lists %s and is %d %% full (%d of %d bytes); no segment can begin "
                 "when it is full: %s",
                 self._name,
-                segments,
+                counted(segments, "segment"),
                 100 * size // NODE_BYTES_MAX,
                 size,
                 NODE_BYTES_MAX,

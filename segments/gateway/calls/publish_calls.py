@@ -9,6 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
+from bookkeeper.amounts import counted
 from bookkeeper.outcome import Outcome
 from segments.errors import OwnershipLostError, StreamConfigError, StreamError, StreamNotReadyError, StreamOwnedError
 from segments.gateway.calls.served_streams import ServedStream, ServedStreams
@@ -60,7 +61,7 @@ def _check(request: pb.PublishRequest) -> None:
     """Names become parts of paths in the metadata store, and numbers are counted. Raises StreamConfigError."""
     wrong = next((each.records for each in request.rows if each.records < 0), None)
     if wrong is not None:
-        raise StreamConfigError(f"no task has written {wrong} records", stream=request.stream)
+        raise StreamConfigError(f"no task has written {counted(wrong, 'record')}", stream=request.stream)
     if not all(_STAGING.fullmatch(each.staging) for each in request.rows):
         raise StreamConfigError("a staging has a name of 1 to 64 letters, digits, - and _", stream=request.stream)
     if request.HasField("key") and not request.key.app:

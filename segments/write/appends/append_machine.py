@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from bookkeeper.amounts import counted
 from segments.config import StreamConfig
 from segments.entries.columns import RecordColumns
 from segments.entries.layout import BODY_MAX
@@ -150,7 +151,7 @@ class AppendMachine:
             batch = [checked(record, None) for record in batch]
             size = sum(map(record_size, batch)) + RECORD_COST * len(batch)
         if len(batch) > 1:
-            self._check_size(size, f"an atomic batch of {len(batch)} records of %d bytes is")
+            self._check_size(size, f"an atomic batch of {counted(len(batch), 'record')} of %d bytes is")
         else:
             self._check_size(size - RECORD_COST, "a record of %d bytes is")
         if not plain:

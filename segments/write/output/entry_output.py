@@ -24,6 +24,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from bookkeeper.amounts import counted
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookKeeperError, ClientClosedError, MetadataUnavailableError
 from bookkeeper.outcome import Outcome
@@ -277,7 +278,8 @@ class EntryOutput:
             await self._owner.make_room()
             if len(self._owner.chain.pages) >= PAGES_ROLL:
                 raise StreamNotReadyError(
-                    f"stream {self._name} has {self._owner.chain.count} segments, too many to begin another one: "
+                    f"stream {self._name} has {counted(self._owner.chain.count, 'segment')}, too many "
+                    "to begin another one: "
                     "truncate it, and let segments be longer (its settings roll.…)"
                 )
         except OwnershipLostError:

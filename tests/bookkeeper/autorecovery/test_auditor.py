@@ -98,7 +98,7 @@ def test_a_check_of_all_ledgers_marks_what_a_bookie_lacks_and_notes_when_it_was_
                 await checked(cluster)
                 assert await mark_of(cluster, lacking.id) == ("b3",)
                 assert await mark_of(cluster, whole) is None
-                assert auditor.checking == "2 ledgers were checked: 1 lack copies, of 0 it is not known"
+                assert auditor.checking == "2 ledgers were checked: 1 ledger lacks copies, of 0 it is not known"
                 last = await records_of(bk.metadata_store).last_check(ClusterCheck.REPLICAS)
                 assert last is not None
                 await asyncio.sleep(30)

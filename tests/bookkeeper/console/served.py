@@ -27,6 +27,7 @@ from bookkeeper.meta.stores.memory import MemoryCluster
 from bookkeeper.metrics import Metrics
 from bookkeeper.real import run, system_seams
 from bookkeeper.replication.repairs.bookie_client import BorrowedCluster
+from examples.certificates import Certificate
 from tests.bookkeeper.http_api.served import STORAGE
 
 AUDIT = "audit.log"
@@ -99,6 +100,7 @@ async def served(
     unusable: Sequence[UnusablePanel] = (),
     bookies: Sequence[str] = ("b1", "b2"),
     refresh_s: float = 0.1,
+    certificate: Certificate | None = None,
 ) -> AsyncIterator[Served]:
     """Everything, gone at the end."""
     seams, store = system_seams(), MemoryCluster()
@@ -133,6 +135,8 @@ async def served(
                 listen="127.0.0.1:0",
                 token_file=str(token_file) if tokens or actions else None,
                 actions=actions,
+                tls_cert=None if certificate is None else str(certificate.cert),
+                tls_key=None if certificate is None else str(certificate.key),
                 refresh_s=refresh_s,
                 ledgers_refresh_s=refresh_s,
             ),

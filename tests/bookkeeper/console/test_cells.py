@@ -37,8 +37,8 @@ NOW_MS = 1_700_000_100_000
         (Proportion(1, 3), "33 %", "bar"),
         (Proportion(5, 3), "100 %", "bar"),
         (Proportion(1, 0), "0 %", "bar"),
-        (Moment(NOW_MS - 200_000), "3 min 20 s ago", "text"),
-        (Moment(NOW_MS + 1_000), "0 s ago", "text"),
+        (Moment(NOW_MS - 200_000), "3 min 20 s ago", "time"),
+        (Moment(NOW_MS + 1_000), "0 s ago", "time"),
     ],
 )
 def test_each_kind_of_value_has_its_text(cell: Cell, text: str, kind: str) -> None:

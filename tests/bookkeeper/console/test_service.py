@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
+import http.client
 import json
+import socket
+import ssl
 from pathlib import Path
 
 import pytest
@@ -16,6 +20,7 @@ from bookkeeper.console.panel_book import UnusablePanel
 from bookkeeper.console.panels import DetailLink, PanelContext, PanelFacts, PanelNote, PanelPage, PanelTable, Tone
 from bookkeeper.gateways.tokens import new_token, token_line
 from bookkeeper.ids import BookieId, LedgerId
+from examples.certificates import Authority
 from tests.bookkeeper.console.served import Served, audit_lines, ledger, story
 
 MARKUP = "<img src=x onerror=alert(1)>\"'&"
@@ -55,6 +60,46 @@ def test_the_pages_show_the_cluster(tmp_path: Path) -> None:
         assert "named by" in (await served.ask("/bookies?of=b2")).body
 
     story(tmp_path, work)
+
+
+def test_over_tls_it_speaks_nothing_else_and_asks_for_its_token_there(tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "certificates")
+
+    async def work(served: Served) -> None:
+        address = served.console.address
+
+        def ask(ca: str | None, token: str | None, method: str = "GET", path: str = "/") -> tuple[int, str]:
+            context = ssl.create_default_context(cafile=ca)
+            connection = http.client.HTTPSConnection(address.host, address.port, context=context)
+            try:
+                headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+                body = None if method == "GET" else json.dumps({"target": "b2", "confirm": "b2"})
+                connection.request(method, path, body, headers)
+                reply = connection.getresponse()
+                return reply.status, reply.read().decode()
+            finally:
+                connection.close()
+
+        def in_clear() -> bytes:
+            with socket.create_connection((address.host, address.port)) as connection:
+                connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                with contextlib.suppress(ConnectionResetError):
+                    return connection.recv(1000)
+            return b""
+
+        ca = str(authority.ca)
+        assert served.console.url == f"https://{address}/"
+        assert (await asyncio.to_thread(ask, ca, None))[0] == 401
+        status, page = await asyncio.to_thread(ask, ca, served.viewer)
+        assert status == 200 and "<main" in page
+        assert (await asyncio.to_thread(ask, ca, served.viewer, "POST", "/actions/read-only"))[0] == 403
+        status, said = await asyncio.to_thread(ask, ca, served.token, "POST", "/actions/read-only")
+        assert status == 200 and "b2" in said, said
+        assert not (await asyncio.to_thread(in_clear)).startswith(b"HTTP")
+        with pytest.raises(ssl.SSLCertVerificationError):
+            await asyncio.to_thread(ask, None, served.viewer)
+
+    story(tmp_path, work, actions=("read-only",), certificate=authority.server())
 
 
 def test_a_bookie_that_is_gone_is_shown_with_what_that_means(tmp_path: Path) -> None:

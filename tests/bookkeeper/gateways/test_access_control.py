@@ -140,4 +140,4 @@ def test_tokens_that_never_end_are_told_of_at_the_start(tmp_path: Path, caplog: 
     path.write_text(token_line("a", endless) + token_line("b", ending, end_s=2_000_000_000))
     access = AccessControl(AccessConfig(token_file=str(path)), SystemClock(), SystemRng())
     [token] = [each for each in access.book() if each.end_s is None]
-    assert f"1 tokens of {path} never end ({token.id})" in caplog.text
+    assert f"in {path} 1 token never ends ({token.id})" in caplog.text

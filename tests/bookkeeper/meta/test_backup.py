@@ -75,6 +75,33 @@ async def test_it_is_restored_byte_for_byte() -> None:
         await restore_backup(backup, place(target), new_id="r2", progress=quiet)
 
 
+class Stopped(Exception):
+    """The process is killed here."""
+
+
+async def begun(backup: MetadataBackup, target: MetadataStore) -> None:
+    """A restoration that was killed when it had copied."""
+
+    def stop(what: str, done: int, total: int) -> None:
+        if what == "copying" and done == total:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        await restore_backup(backup, place(target), new_id="r1", progress=stop)
+
+
+async def test_one_that_an_earlier_version_began_with_another_file_says_why_it_ends() -> None:
+    _, store = await cluster()
+    old, target = await taken(store), await MemoryService().connect()
+    await store.delete("/ledgers/cookies/b1", None)
+    await begun(old, target)
+    said = json.loads((await target.get("/ledgers-py/copying")).value)
+    assert said.pop("backup")
+    await target.set("/ledgers-py/copying", json.dumps(said).encode(), None)  # as that version wrote it
+    with pytest.raises(MetadataError, match=r"cookies/b1.*began with another file.*begin anew"):
+        await restore_backup(await taken(store), place(target), new_id="r2", progress=quiet, resume=True)
+
+
 @pytest.mark.rule("M9")
 @pytest.mark.parametrize("at", range(24))
 async def test_what_names_ledgers_names_none_that_is_missing(at: int) -> None:

@@ -90,6 +90,59 @@ def test_a_source_wins_over_the_metadata_and_what_is_odd_in_it_is_told_once(capl
         world.run(main())
 
 
+class _Worker:
+    """A worker whose one job ends when the test says so."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.closed = False
+        self.answer: asyncio.Future[Mapping[str, str]] | None = None
+
+    def worker(self, name: str) -> _Worker:
+        return self
+
+    def call(self, job: Callable[[], object]) -> asyncio.Future[Mapping[str, str]]:
+        self.asked += 1
+        self.answer = asyncio.get_running_loop().create_future()
+        return self.answer
+
+    def close(self) -> None:
+        assert self.answer is None or self.answer.done(), "whoever closes a worker waits for its job"
+        self.closed = True
+
+
+@pytest.mark.rule("Q6")
+def test_a_source_that_hangs_holds_nobody_up(caplog: pytest.LogCaptureFixture) -> None:
+    with World(1) as world:
+
+        async def main() -> None:
+            loop, worker = asyncio.get_running_loop(), _Worker()
+            config = ClientConfig(bookies_poll_ms=5_000, metadata_timeout_ms=2_000, locations_from=f"{__name__}:says")
+            places = BookiePlaces(_Record(), _Bookies(), config, cast(Workers, worker))
+            began = loop.time()
+            await places.start()
+            assert loop.time() - began == pytest.approx(2.0), "no longer than for the metadata"
+            assert places.of(B1) == R1, "what the metadata say"
+            await asyncio.sleep(60)
+            assert worker.asked == 1, "nothing more is asked of it meanwhile"
+            assert caplog.text.count("has not answered for 2 s") == 1
+            began = loop.time()
+            await places.refresh()
+            assert loop.time() == began, "nobody waits for it again"
+            assert worker.answer is not None
+            worker.answer.set_result({"b1": "/r2"})
+            await asyncio.sleep(20)
+            assert places.of(B1) == R2 and worker.asked > 1, "it is asked again when it has answered"
+            await places.close()
+            assert not worker.closed, "it is closed when it has answered"
+            worker.answer.set_result({})
+            await asyncio.sleep(0)
+            assert worker.closed
+
+        with caplog.at_level(logging.WARNING):
+            world.run(main())
+
+
 def rubbish(names: Sequence[str]) -> object:
     return answers[0]
 
