@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from bookkeeper.amounts import counted
 from bookkeeper.chains.chain_node import ChainNode
 from bookkeeper.errors import KeyExistsError, MetadataConflictError, NoSuchKeyError
 from bookkeeper.meta.store import Check, Version, get_or_none, settled_create, settled_delete, settled_set
@@ -94,7 +95,7 @@ class CursorNode(ChainNode[CursorState]):
             return
         if len(names) + more > CURSORS_MAX:
             raise TooManyCursorsError(
-                f"stream {self.stream} has {len(names)} cursors, and takes none beyond {CURSORS_MAX}: delete some "
+                f"stream {self.stream} has {counted(len(names), 'cursor')}, and takes none beyond {CURSORS_MAX}: delete some "
                 f"(bk stream cursor list {self.stream} shows them); {self.name} was not made",
                 stream=self.stream,
             )

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from bookkeeper.amounts import counted
 from bookkeeper.errors import NoSuchLedgerError
 from segments.chain import SegmentContents, stream_tags
 from segments.entries.layout import EntryKind
@@ -81,7 +82,7 @@ async def _wrong(client: BookKeeper, ledger: StagedLedger, metadata: LedgerMetad
     if footer.kind is not EntryKind.FOOTER or said.footer_entry != said.last_entry:
         return "its last entry is no footer"
     if footer.first_seq_no != said.records:
-        return f"it has {footer.first_seq_no} records, and not {said.records}"
+        return f"it has {counted(footer.first_seq_no, 'record')}, and not {said.records}"
     if metadata.length != said.bytes:
         return f"it has {metadata.length} bytes, and not {said.bytes}"
     return None if _is_inside(said) else "its last record is not in it"
