@@ -95,7 +95,8 @@ class CursorNode(ChainNode[CursorState]):
             return
         if len(names) + more > CURSORS_MAX:
             raise TooManyCursorsError(
-                f"stream {self.stream} has {counted(len(names), 'cursor')}, and takes none beyond {CURSORS_MAX}: delete some "
+                f"stream {self.stream} has {counted(len(names), 'cursor')}, and takes none beyond "
+                f"{CURSORS_MAX}: delete some "
                 f"(bk stream cursor list {self.stream} shows them); {self.name} was not made",
                 stream=self.stream,
             )

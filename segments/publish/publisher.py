@@ -264,7 +264,8 @@ class StreamPublisher:
         if said != there:
             await self._clean(None, {staging for _, staging in found})
             raise BatchRefusedError(
-                f"the tasks of a batch for stream {self._name} have said that they wrote {counted(said, 'record')}, and "
+                f"the tasks of a batch for stream {self._name} have said that they wrote "
+                f"{counted(said, 'record')}, and "
                 f"they wrote {there}: the batch is not published",
                 stream=self._name,
             )
