@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from bookkeeper.amounts import counted
 from journal_manager.errors import JournalFullError
 
 _log = logging.getLogger(__name__)
@@ -31,8 +30,7 @@ def ensure_snapshots_fit(name: str, size: int, snapshots: int) -> None:
     """
     if size > NODE_BYTES_MAX:
         raise JournalFullError(
-            f"journal {name} keeps {counted(snapshots - 1, 'snapshot')}, and the list of them is full "
-            f"({size} of {NODE_BYTES_MAX} "
+            f"the list of snapshots of journal {name}, which has {snapshots - 1}, is full ({size} of {NODE_BYTES_MAX} "
             "bytes with one more): no other can be kept; remove old ones, with delete_snapshot of the edit log or "
             "bk journal purge; a replica does so by its retention policy"
         )
@@ -54,15 +52,16 @@ class NodeSize:
         """
         if size > NODE_BYTES_MAX:
             raise JournalFullError(
-                f"the node of journal {self._name} lists {counted(segments - 1, 'segment')} and is full ({size} of "
+                f"the node of journal {self._name} has a list of segments ({segments - 1} of them), "
+                f"and is full ({size} of "
                 f"{NODE_BYTES_MAX} bytes with one more): no segment can begin; {ADVICE}. Then open the journal again"
             )
         if size >= NODE_BYTES_WARNED and not self._warned:
             _log.warning(
-                "the node of journal %s lists %s and is %d %% full (%d of %d bytes); no segment can begin "
-                "when it is full: %s",
+                "the node of journal %s has a list of segments (%d of them), and is %d %% full (%d of %d bytes); no "
+                "segment can begin when it is full: %s",
                 self._name,
-                counted(segments, "segment"),
+                segments,
                 100 * size // NODE_BYTES_MAX,
                 size,
                 NODE_BYTES_MAX,

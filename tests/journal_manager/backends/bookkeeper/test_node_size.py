@@ -31,7 +31,7 @@ def test_it_warns_once_from_half_on_and_refuses_at_the_end(caplog: pytest.LogCap
         size.begins(each, 11)
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
     assert "50 % full" in caplog.text and "bk journal purge" in caplog.text
-    with pytest.raises(JournalFullError, match=r"lists 11 segments and is full .*bk journal purge"):
+    with pytest.raises(JournalFullError, match=r"\(11 of them\), and is full .*bk journal purge"):
         size.begins(NODE_BYTES_MAX + 1, 12)
     size.begins(100, 1)
     size.begins(NODE_BYTES_WARNED, 11)
