@@ -105,7 +105,7 @@ def _counted(directories: tuple[str, ...]) -> str:
 def _uncounted(text: str) -> tuple[str, ...]:
     count, *directories = text.split("\t")
     if int(count) != len(directories):
-        raise MetadataFormatError(f"a cookie counts {counted(count, 'directory')}, but lists {len(directories)}")
+        raise MetadataFormatError(f"a cookie says {count} and lists {counted(len(directories), 'directory')}")
     return tuple(directories)
 
 
