@@ -1,6 +1,7 @@
 """One look at a cluster: its bookies, its ledgers, what is lost, short or stuck, and what autorecovery does.
 
 What is lost or short is judged by metadata and registrations: nobody is asked for entries. ``bk ledger explain`` asks.
+Each registered bookie is asked how full it is; one that does not answer is named, and the cluster is not well.
 """
 
 from __future__ import annotations
@@ -133,9 +134,14 @@ class ClusterStatus:
         return self.autorecovery.stuck
 
     @property
+    def silent(self) -> list[BookieId]:
+        """Bookies that are registered and did not answer who looked: nobody knows whether their copies can be read."""
+        return [each.bookie for each in self.bookies if each.state != ABSENT and each.problem]
+
+    @property
     def is_well(self) -> bool:
-        """Whether nothing is lost, short or stuck."""
-        return not (self.lost or self.short or self.stuck)
+        """Whether nothing is lost, short or stuck, and every registered bookie answers."""
+        return not (self.lost or self.short or self.stuck or self.silent)
 
 
 @dataclass(frozen=True, slots=True)

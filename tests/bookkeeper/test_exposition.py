@@ -71,3 +71,19 @@ def test_a_server_s_page_has_the_numbers_of_its_process_too() -> None:
     names = {line.split()[0] for line in server_page(metrics, "")[0].decode().splitlines() if line[0] != "#"}
     assert {"requests_total", "process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds"} <= names
     assert {"process_max_fds", "process_start_time_seconds"} <= names
+
+
+def test_any_label_is_read_back_and_each_name_has_one_type() -> None:
+    """What apache/bookkeeper#2718 tells: a stray comma, or two types of one name, and the whole page is refused."""
+    odd = ('a "quote"', "a \\ backslash", "two\nlines", "a,comma={}", "")
+    metrics = Metrics("x_")
+    for value in odd:
+        metrics.counter("requests_total", "Requests.", who=value).add()
+        metrics.summary("took", "Milliseconds.", who=value)
+    text = "\n".join(shown(metrics)) + "\n"
+    families = list(text_string_to_metric_families(text))
+    assert [family.name for family in families] == ["x_requests", "x_took"]
+    for family in families:
+        assert {sample.labels["who"] for sample in family.samples} == set(odd)
+    types = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
+    assert len(types) == len(set(types))

@@ -46,7 +46,8 @@ def status(metadata: str, as_json: bool, watch: bool) -> None:
     short  a ledger that lacks copies: it is marked, or names an absent bookie
     stuck  a ledger whose repair does not succeed, with the reason
 
-    Exit status 0: nothing is lost, short or stuck. With --json --watch each look is one line.
+    Exit status 0: nothing is lost, short or stuck, and every registered bookie answers.
+    With --json --watch each look is one line.
     """
 
     @on_cluster()
@@ -111,6 +112,7 @@ def document(found: ClusterStatus) -> dict[str, Any]:
         },
         "lost": found.lost,
         "short": found.short,
+        "silent": found.silent,
         "stuck": [{"ledger": ledger, "reason": reason} for ledger, reason in sorted(found.stuck.items())],
         "unreadable": [{"ledger": ledger, "reason": why} for ledger, why in sorted(found.ledgers.unreadable.items())],
         "autorecovery": {
@@ -178,6 +180,8 @@ def lines(found: ClusterStatus) -> list[str]:
         f"short of copies: {_named(found.short)}",
         f"stuck: {_named(sorted(found.stuck))}",
     ]
+    if found.silent:
+        said.append(f"registered, and no answer: {some_of(found.silent, _SHOWN)}")
     reasons = {**ledgers.unreadable, **found.stuck}
     said += [f"  ledger {ledger}: {reason}" for ledger, reason in sorted(reasons.items())[:_SHOWN]]
     if autorecovery.enabled:

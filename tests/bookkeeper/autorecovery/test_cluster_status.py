@@ -95,6 +95,7 @@ def test_a_bookie_that_does_not_answer_says_why_not() -> None:
             cluster.world.network.cut("client", "b2")
             found = await ClusterObserver(bk).look()
             assert found.bookies[1].free is None and found.bookies[1].problem
+            assert found.silent == ["b2"] and not found.is_well and not found.short
 
     run(story)
 

@@ -188,3 +188,52 @@ def test_stuck_ledgers_are_tried_again_when_a_bookie_comes_and_not_because_someb
                 await unmarked(bk, ledger)
 
     run(story, bookies=3)
+
+
+@pytest.mark.rule("A9")
+def test_marks_of_a_bookie_that_has_come_back_go_without_a_copy() -> None:
+    """What apache/bookkeeper#2766 and apache/pulsar#1886 tell: all of it was copied once more."""
+
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            ledgers = [await written(cluster, bk, 10) for _ in range(4)]
+            before = [await bk.metadata(ledger) for ledger in ledgers]
+            for ledger in ledgers:
+                await mark(bk, ledger, "b1")
+            async with working(cluster) as worker:
+                for ledger in ledgers:
+                    await unmarked(bk, ledger)
+                report = worker.report("worker")
+            assert report.repaired == report.copied_entries == 0
+            assert [await bk.metadata(ledger) for ledger in ledgers] == before
+
+    run(story)
+
+
+@pytest.mark.rule("A8")
+def test_a_ledger_of_one_copy_whose_bookie_is_gone_is_told_tried_rarely_and_holds_no_other_up() -> None:
+    """What apache/bookkeeper#4872 tells: it was tried without an end, and hid what could be repaired."""
+
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk, working(cluster, replace(QUICK, backoff_s=100.0)) as worker:
+            alone = await written(cluster, bk, 5, ensemble=1, write_quorum=1, ack_quorum=1)
+            (gone,) = (await bk.metadata(alone)).bookies
+            both = await written(cluster, bk, 5, ensemble=2, write_quorum=2, ack_quorum=2)
+            while gone not in (await bk.metadata(both)).bookies:
+                both = await written(cluster, bk, 5, ensemble=2, write_quorum=2, ack_quorum=2)
+            cluster.node(gone).crash()
+            await asyncio.sleep(5)
+            for ledger in (alone, both):
+                await mark(bk, ledger, gone)
+            await unmarked(bk, both)
+            await until(lambda: worker.report("worker").stuck)
+            await asyncio.sleep(90)
+            (stuck,) = worker.report("worker").stuck
+            assert (stuck.ledger, stuck.tries) == (alone, 1) and gone in stuck.reason
+            assert await bk.metadata_store.under_replication.read(alone) is not None, "nobody forgets it"
+            cluster.node(gone).restart()
+            await cluster.until_up()
+            worker.look_at_bookies()
+            await unmarked(bk, alone)
+
+    run(story)

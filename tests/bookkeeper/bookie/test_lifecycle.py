@@ -457,3 +457,57 @@ def test_a_bookie_notes_changes_of_the_policy_and_names_javas_bookies_at_its_sta
 
     with caplog.at_level("INFO"):
         SimCluster(audit=AuditConfig(to="log")).run(story)
+
+
+async def stopped(cluster: Cluster) -> None:
+    """The bookie ends as it should, and its process is gone."""
+    assert cluster.server is not None
+    await cluster.server.stop()
+    cluster.node.crash()
+
+
+@pytest.mark.rule("V8", "B10")
+def test_one_that_was_full_starts_writable_when_there_is_room_and_its_space_is_told_meanwhile() -> None:
+    """What apache/bookkeeper#4640 and #1884 tell: it stayed read-only after a restart, and told 0 for its disk."""
+
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        disk = cluster.node.disk
+        disk.capacity = disk.used() + 30_000
+        for entry_id in range(80):
+            reply = await cluster.ask(wire.AddEntry(L, EntryId(entry_id), KEY, entry(entry_id, bytes(2000))))
+        assert reply.status is Status.READ_ONLY
+        await stopped(cluster)
+        await cluster.again()
+        await asyncio.sleep(10)
+        assert await metadata.bookies.read_only() == [BOOKIE]
+        info = await cluster.ask(wire.GetBookieInfo())
+        assert info.total > info.free >= 0 and info.total == disk.capacity
+        await stopped(cluster)
+        disk.capacity = 1 << 40
+        await cluster.again()
+        await asyncio.sleep(20)
+        assert await metadata.bookies.writable() == [BOOKIE]
+
+    run(main, storage={"journal_file_bytes": 64 * 1024, "entry_log_bytes": 64 * 1024, "reserve_bytes": 160 * 1024})
+
+
+@pytest.mark.rule("K21")
+def test_one_with_an_id_of_its_own_comes_back_at_another_address() -> None:
+    """What apache/bookkeeper#3306 tells: in Kubernetes each restart brought another address and another cookie."""
+
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        assert (await cluster.ask(wire.AddEntry(L, EntryId(0), KEY, entry(0, b"x")))).status is Status.OK
+        cluster.node.crash()
+        cluster.options["listen"] = "b:4181"
+        await cluster.again()
+        assert await metadata.bookies.writable() == [BookieId("mine")]
+        connection = await cluster.world.node("client").run(
+            connect_bookie(cluster.world.node("client").seams.net, Address("b", 4181), timeout_s=5)
+        )
+        reply = await cluster.world.node("client").run(connection.request(wire.ReadEntry(L, EntryId(0)), 10))
+        assert reply.status is Status.OK
+        connection.close()
+
+    run(main, bookie_id="mine")

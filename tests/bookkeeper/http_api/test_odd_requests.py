@@ -7,6 +7,8 @@ import random
 from pathlib import Path
 from urllib.parse import quote
 
+import pytest
+
 from bookkeeper.http_api.routes import METHODS, ROUTES
 from tests.bookkeeper.http_api.served import Served, story
 
@@ -75,5 +77,25 @@ def test_odd_parameters_and_bodies_are_refused_with_a_sentence(tmp_path: Path) -
             assert reply.status in (200, 400, 403, 404, 405, 500), asked
             assert "unexpectedly" not in reply.body and "Traceback" not in reply.body, asked
             assert reply.status == 200 or reply.body, asked
+
+    story(tmp_path, work, auditor=False)
+
+
+def test_every_route_answers_what_lacks_a_body_or_has_another_method_or_a_slash_too_much(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What apache/bookkeeper#3845 tells: a change without a body was a defect of the server, and no line told of it."""
+
+    async def work(served: Served) -> None:
+        await served.furnish()
+        for path in sorted(ROUTES):
+            for method in (*METHODS, "HEAD", "PATCH"):
+                for body in (None, '"true"', "{"):
+                    for asked in (path, f"{path}/"):
+                        caplog.clear()
+                        reply = await served.ask(method, asked, body)
+                        said = (method, asked, body, reply)
+                        assert "unexpectedly" not in reply.body and "Traceback" not in reply.body, said
+                        assert reply.status < 500 or caplog.records or reply.body, said
 
     story(tmp_path, work, auditor=False)

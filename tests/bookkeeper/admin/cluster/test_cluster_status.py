@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import socket
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,25 @@ def test_what_is_short_is_named_and_the_status_says_so(tmp_path: Path) -> None:
     assert json.loads(bk("cluster", "status", "-m", uri, "--json").out)["short"] == list(range(12))
 
 
+def test_a_bookie_that_is_registered_and_does_not_answer_is_not_well(tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    bk("init", "-m", uri)
+
+    async def look() -> tuple[int, str, str]:
+        async with BookKeeper.connect(uri) as client:
+            store = client.metadata_store.store
+            with socket.socket() as nobody:  # bound, and it listens to no one
+                nobody.bind(("127.0.0.1", 0))
+                bookie = f"127.0.0.1:{nobody.getsockname()[1]}"
+                await store.create(f"/ledgers/available/{bookie}", b"", ephemeral=True, parents=True)
+                shown = await asyncio.to_thread(bk, "cluster", "status", "-m", uri)
+            return shown.status, shown.out, bookie
+
+    status, out, bookie = run(look())
+    assert status == 1 and "NOT WELL" in out, out
+    assert "lost: none" in out and f"registered, and no answer: {bookie}" in out, out
+
+
 def test_a_watch_looks_again_until_it_is_interrupted(tmp_path: Path) -> None:
     with bookies(tmp_path, ("b1", "b2")) as two:
         watch = Process("watch", tmp_path, "cluster", "status", "--watch", "--json", "-m", two.uri).start()
@@ -68,7 +88,8 @@ def test_a_watch_looks_again_until_it_is_interrupted(tmp_path: Path) -> None:
         until(lambda: watch.said.count("\n") >= 3)
         assert watch.stop(signal.SIGINT) != 0 and "Traceback" not in watch.said
         assert people.stop(signal.SIGINT) != 0 and "Traceback" not in people.said
-        assert all(json.loads(line)["well"] for line in watch.said.split("\n") if line)
+        looks = [json.loads(line) for line in watch.said.split("\n") if line]
+        assert all(look["well"] == (not look["silent"]) for look in looks), "b2 may be silent before it is absent"
 
 
 def test_bookies_that_do_not_follow_the_access_policy_are_named(tmp_path: Path) -> None:

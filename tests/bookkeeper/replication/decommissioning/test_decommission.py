@@ -164,3 +164,42 @@ def test_copies_of_deleted_ledgers_hold_it_up_until_they_are_given_up() -> None:
             assert done.is_complete and done.given_up == [ledger] and not done.stuck
 
     run(story)
+
+
+@pytest.mark.rule("A8", "A11")
+@pytest.mark.parametrize("closed", [True, False])
+def test_ledgers_without_an_entry_hold_nothing_up(closed: bool) -> None:
+    """What apache/bookkeeper#3220 and #3692 tell: repair passed them over, and they named the bookie for ever."""
+
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            made = [await bk.create_ledger(password=b"pw", ensemble=5, write_quorum=2, ack_quorum=2) for _ in range(3)]
+            for ledger in made:
+                await (ledger.close() if closed else ledger.abandon())
+            await cluster.add_bookie("b6")
+            await stop(cluster, bk, "b1")
+            config = DecommissionConfig(drain=DrainConfig(recover_open=True, grace_ms=1000), wait_s=5.0, poll_s=1.0)
+            done = await decommission(bk, ["b1"], config)
+            assert done.is_complete and not done.stuck
+            assert await naming(bk, "b1", [LedgerId(ledger.id) for ledger in made]) == []
+
+    run(story)
+
+
+@pytest.mark.rule("A8")
+def test_a_ledger_of_which_nothing_is_left_ends_it_and_the_others_are_moved() -> None:
+    """What apache/bookkeeper#2162 and #3887 tell: it said for ever that one ledger is left."""
+
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            alone = await written(cluster, bk, 5, ensemble=1, write_quorum=1, ack_quorum=1)
+            (gone,) = (await bk.metadata(alone)).bookies
+            others = [await written(cluster, bk, 5) for _ in range(4)]
+            held = await naming(bk, gone, others)
+            await stop(cluster, bk, gone)
+            done = await decommission(bk, [gone], QUICK)
+            assert not done.is_complete and [stuck.ledger_id for stuck in done.stuck] == [alone]
+            assert held and await naming(bk, gone, others) == []
+            assert gone in await known(bk), "nobody forgets what may come back"
+
+    run(story)
