@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from bookkeeper.amounts import counted
 from bookkeeper.client.bookie_request import listed, reply_of
 from bookkeeper.client.bookies.bookie_pool import BookiePool
 from bookkeeper.client.bookkeeper import BookKeeper
@@ -163,7 +164,7 @@ def held_count(bookie: BookieId, ranges: Sequence[tuple[int, int]]) -> int:
     """
     count = sum(last - first + 1 for first, last in ranges)
     if count > HELD_MAX:
-        raise MalformedFrameError(f"{bookie} says that it holds {count} ledgers, and {HELD_MAX} are believed")
+        raise MalformedFrameError(f"{bookie} says that it holds {counted(count, 'ledger')}; {HELD_MAX} are believed")
     return count
 
 
