@@ -112,14 +112,12 @@ def complete(work: Coroutine[Any, Any, T], *, changes: bool = False) -> T:
         raise click.ClickException(in_a_line(error, changes=changes)) from error
 
 
-def with_stream(
-    metadata: str, name: str, step: Callable[[Stream], Awaitable[T]], *, changes: bool = False, makes: bool = False
-) -> T:
-    """Open a stream, take a step with it and close it; as ``complete``. With ``makes`` it is made if there is none."""
+def with_stream(metadata: str, name: str, step: Callable[[Stream], Awaitable[T]], *, changes: bool = False) -> T:
+    """Open a stream, take a step with it and close it; as ``complete``."""
 
     async def work() -> T:
-        async with streams_at(metadata, makes=makes) as namespace:
-            return await step(await namespace.open(name, create=makes))
+        async with streams_at(metadata) as namespace:
+            return await step(await namespace.open(name))
 
     return complete(work(), changes=changes)
 
