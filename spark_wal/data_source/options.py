@@ -54,6 +54,8 @@ WRITE_OPTIONS: Final = (
 )
 _SPARK_OWN: Final = frozenset({"checkpointlocation", "queryname"})
 """Options that Spark hands on although they are its own."""
+_OF_TABLE: Final = "provider"
+"""Spark hands it on with the options of a table of its catalog."""
 
 MIN_PARTITIONS: Final = 4
 RETRY_S: Final = 120.0
@@ -257,6 +259,11 @@ class _Options:
     def __init__(self, options: Mapping[str, str], known: tuple[str, ...], elsewhere: str) -> None:
         self._given = {name.lower(): str(value) for name, value in options.items()}
         names = {name.lower(): name for name in known}
+        if _OF_TABLE in self._given:
+            raise DataSourceOptionError(
+                "a table of Spark's catalog cannot be a stream, because Spark keeps its options from who writes: use "
+                "CREATE TEMPORARY VIEW … USING bookkeeper OPTIONS (…)"
+            )
         others = {name.lower(): name for name in (*READ_OPTIONS, *STREAM_OPTIONS, *WRITE_OPTIONS)}
         for name in self._given:
             if name in names or name in _SPARK_OWN:

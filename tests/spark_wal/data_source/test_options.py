@@ -47,6 +47,7 @@ def test_what_is_read_is_said_in_messages() -> None:
         ({**ORDERS, "startingPositon": "earliest"}, "did you mean startingPosition"),
         ({**ORDERS, "zzzzzzzz": "1"}, "there are metadata, stream,"),
         ({**ORDERS, "path": "a"}, "there is no path"),
+        ({**ORDERS, "option.stream": "orders", "provider": "bookkeeper"}, "use CREATE TEMPORARY VIEW"),
         ({**ORDERS, "maxRowsPerTrigger": "7"}, "is for a stream that is read by readStream"),
         ({**ORDERS, "minPartitions": "0"}, "whole number of at least 1"),
         ({**ORDERS, "minPartitions": "1.5"}, "whole number"),
