@@ -104,12 +104,13 @@ class Anew:
 
     def __init__(self, service: MemoryService, path: str, fate: Fate) -> None:
         self._cluster, self._path, self._fate = service.cluster, path, fate
-        self._deleted = False
+        self._deleted = self._made = False
 
     def fate(self, session: int, kind: str, path: str) -> Fate:
         if kind == "delete" and not self._deleted:
             self._deleted = True
             return self._fate
-        if self._deleted and self._path not in self._cluster.dump():
+        if self._deleted and not self._made:
+            self._made = True
             self._cluster.write(0, lambda transaction: transaction.run([Create(self._path, b"second")]))
         return Fate()

@@ -8,11 +8,12 @@ import pytest
 
 from bookkeeper.chains.owned_node import OwnedNode
 from bookkeeper.errors import MetadataConflictError, NoSuchKeyError
+from bookkeeper.meta.stores.memory import MemoryStore
 from segments.cursors.acked_ranges import Mark
 from segments.cursors.cursor_format import encode_cursor
 from segments.cursors.cursor_node import CURSORS_MAX, CURSORS_OF_ONE_MAX, CursorNode, cursor_names, read_cursors
 from segments.cursors.cursor_state import CursorState
-from segments.errors import CursorNotFoundError, StreamCorruptError, TooManyCursorsError
+from segments.errors import CursorNotFoundError, StreamAccessError, StreamCorruptError, TooManyCursorsError
 from segments.position import EARLIEST, Position
 from tests.segments.read.built_stream import BuiltStream, simulated
 
@@ -113,5 +114,29 @@ def test_one_name_leaves_cursors_to_the_others() -> None:
             else:
                 with pytest.raises(TooManyCursorsError, match=r"^a has 100 cursors of stream built"):
                     await named(stream, f"of-{by}").create(made)
+
+    simulated(story)
+
+
+def test_who_may_delete_is_asked_about_the_node_that_goes() -> None:
+    """Somebody else has replaced it since it was read."""
+
+    async def story(stream: BuiltStream) -> None:
+        store = stream.node.store
+        node = CursorNode(stream.client.metadata_store, "built", "built", "c")
+        await node.create(CursorState.create(Mark(0, EARLIEST), 1, "n1", by="mine"))
+        others = encode_cursor(CursorState.create(Mark(0, EARLIEST), 1, "n2", by="theirs"))
+        asked: list[str | None] = []
+
+        def may_move(whose: str | None) -> None:
+            asked.append(whose)
+            if whose == "theirs":
+                raise StreamAccessError("it is theirs")
+            assert isinstance(store, MemoryStore)
+            store._cluster.write(0, lambda transaction: transaction.set(node.path, others, None))
+
+        with pytest.raises(StreamAccessError):
+            await node.delete(may_move)
+        assert asked == ["mine", "theirs"] and (await node.read())[0].by == "theirs"
 
     simulated(story)

@@ -361,3 +361,27 @@ async def test_a_record_whose_time_was_over_stays_if_its_ledger_was_deleted_anew
     records = ledgers_in(Meanwhile()).restorable
     assert await records.remove_expired([SEVEN], 5000) == set()
     assert await others.restorable.has(SEVEN, fresh=True)
+
+
+@pytest.mark.rule("M8", "G8")
+async def test_a_grace_that_is_ended_by_order_is_not_that_of_a_later_deletion() -> None:
+    """The removal is done, no answer comes, and a later deletion of a ledger of this id has written its record."""
+    service = MemoryService()
+    store = await service.connect()
+    ledgers = ledgers_in(store)
+    await ledgers.create(NEW, SEVEN)
+    await ledgers.delete(SEVEN, grace_s=100)
+    path = ledgers.restorable.path(SEVEN)
+    record = (await store.get(path)).value
+
+    class Meanwhile:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(store, name)
+
+        async def multi(self, operations: Any) -> Any:
+            await store.multi(operations)
+            await store.create(path, record, parents=True)
+            raise MetadataUnavailableError("no answer")
+
+    await ledgers_in(Meanwhile()).restorable.remove(SEVEN)
+    assert await ledgers.restorable.has(SEVEN, fresh=True)
