@@ -3,7 +3,7 @@
 A class for threads names the methods that it takes from an asynchronous one, and how they cross over:
 
     class Reader(BlockingCloser[AsyncReader]):
-        position = Shown[Position]()                 # an attribute, as it is there
+        position = SharedAttribute[Position]()                 # an attribute, as it is there
         next = blocking(AsyncReader.next)            # waits for the result
         batches = iterating(AsyncReader.batches)     # one hop between the threads for each item
         close = blocking(AsyncReader.close)
@@ -138,7 +138,7 @@ class BlockingCloser(Blocking[A]):
         self.close()
 
 
-class Shown(Generic[T]):
+class SharedAttribute(Generic[T]):
     """An attribute that shows the original's of the same name."""
 
     _name = ""

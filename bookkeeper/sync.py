@@ -23,7 +23,7 @@ from typing import Any, Literal, Self, TypeVar, Unpack, overload
 from bookkeeper.background_loop import (
     Blocking,
     BlockingCloser,
-    Shown,
+    SharedAttribute,
     blocking,
     each,
     iterating,
@@ -59,13 +59,13 @@ def _iterate(start: Callable[[], AsyncIterator[tuple[EntryId, Sequence[bytes]]]]
 class WriteHandle(Blocking[AsyncWriteHandle]):
     """The only writer of a ledger, for threads. See :class:`bookkeeper.client.write.write_handle.WriteHandle`."""
 
-    id = Shown[LedgerId]()
-    metadata = Shown[LedgerMetadata]()
-    last_add_confirmed = Shown[EntryId]()
-    length = Shown[int]()
-    closed = Shown[bool]()
-    pending_bytes = Shown[int]()
-    failed_bookies = Shown[tuple[str, ...]]()
+    id = SharedAttribute[LedgerId]()
+    metadata = SharedAttribute[LedgerMetadata]()
+    last_add_confirmed = SharedAttribute[EntryId]()
+    length = SharedAttribute[int]()
+    closed = SharedAttribute[bool]()
+    pending_bytes = SharedAttribute[int]()
+    failed_bookies = SharedAttribute[tuple[str, ...]]()
 
     append_nowait = submitting(AsyncWriteHandle.append)
     flush = blocking(AsyncWriteHandle.flush)
@@ -109,7 +109,7 @@ class AdvancedHandle(WriteHandle):
 
     _original: AsyncAdvancedHandle
 
-    lowest_missing = Shown[EntryId]()
+    lowest_missing = SharedAttribute[EntryId]()
 
     append_at_nowait = submitting(AsyncAdvancedHandle.append_at)
 
@@ -129,12 +129,12 @@ class AdvancedHandle(WriteHandle):
 class ReadHandle(BlockingCloser[AsyncReadHandle]):
     """A ledger opened for reading, for threads. See :class:`bookkeeper.client.read.read_handle.ReadHandle`."""
 
-    id = Shown[LedgerId]()
-    metadata = Shown[LedgerMetadata]()
-    last_add_confirmed = Shown[EntryId]()
-    length = Shown[int]()
-    closed = Shown[bool]()
-    known = Shown[KnownLedger]()
+    id = SharedAttribute[LedgerId]()
+    metadata = SharedAttribute[LedgerMetadata]()
+    last_add_confirmed = SharedAttribute[EntryId]()
+    length = SharedAttribute[int]()
+    closed = SharedAttribute[bool]()
+    known = SharedAttribute[KnownLedger]()
 
     read_entry = blocking(AsyncReadHandle.read_entry)
     read_unconfirmed = blocking(AsyncReadHandle.read_unconfirmed)

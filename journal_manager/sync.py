@@ -30,7 +30,7 @@ from contextlib import aclosing
 from typing import Final, Protocol, TypeVar
 
 import journal_manager
-from bookkeeper.background_loop import BlockingCloser, Shown, blocking, each, iterating, run, submitting
+from bookkeeper.background_loop import BlockingCloser, SharedAttribute, blocking, each, iterating, run, submitting
 from journal_manager import EditLog as AsyncEditLog
 from journal_manager import (
     EditLogConfig,
@@ -76,11 +76,11 @@ _CHUNK: Final = 1 << 20
 class EditLog(BlockingCloser[AsyncEditLog]):
     """One writer's log, for threads. See :class:`journal_manager.EditLog`."""
 
-    token = Shown[FencingToken]()
-    recovery = Shown[RecoveryReport]()
-    next_txid = Shown[TxId]()
-    durable_txid = Shown[TxId]()
-    failure = Shown[BaseException | None]()
+    token = SharedAttribute[FencingToken]()
+    recovery = SharedAttribute[RecoveryReport]()
+    next_txid = SharedAttribute[TxId]()
+    durable_txid = SharedAttribute[TxId]()
+    failure = SharedAttribute[BaseException | None]()
 
     log = blocking(AsyncEditLog.log)
     log_nowait = submitting(AsyncEditLog.log)
@@ -224,8 +224,8 @@ class ReplicatedProgram(BlockingCloser[AsyncReplicated]):
     See :class:`journal_manager.ReplicatedProgram`.
     """
 
-    role = Shown[ReplicaRole]()
-    applied = Shown[TxId]()
+    role = SharedAttribute[ReplicaRole]()
+    applied = SharedAttribute[TxId]()
 
     submit = blocking(AsyncReplicated.submit)
     read = blocking(AsyncReplicated.read)

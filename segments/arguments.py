@@ -71,7 +71,7 @@ def checked_seek(place: object) -> Seek:
             return place
         case str():
             raise SeekFormatError(
-                f"{place!r} is a text and no place in a stream: segments.parse_seek(TEXT) reads {SEEK_FORMS}"
+                f"{place!r} is a text and no position in a stream: segments.parse_seek(TEXT) reads {SEEK_FORMS}"
             )
     raise SeekFormatError(
         f"{place!r} is no place in a stream: give a Position, EARLIEST, LATEST, AtSeqNo, AtTxId, AtTime, Ago or "

@@ -42,7 +42,7 @@ from segments.position import LATEST
 from segments.producers import ProducerTable
 from segments.retention.hold_node import HoldNode
 from segments.retention.holds import Hold
-from segments.retention.retention import CursorPlace, RetentionReport, decide_retention
+from segments.retention.retention import CursorPosition, RetentionReport, decide_retention
 from segments.stream import Stream
 from segments.stream_settings import find_stream
 from segments.write.take_over import read_end
@@ -210,8 +210,8 @@ async def _stream_page(stream: Stream, now_ms: int) -> PanelPage:
     return PanelPage(tuple(blocks), summary, Tone.WARN if problems else Tone.PLAIN)
 
 
-def _places(cursors: Mapping[str, CursorState]) -> list[CursorPlace]:
-    return [CursorPlace(name, each.mark.position, each.mark.seq_no) for name, each in cursors.items()]
+def _places(cursors: Mapping[str, CursorState]) -> list[CursorPosition]:
+    return [CursorPosition(name, each.mark.position, each.mark.seq_no) for name, each in cursors.items()]
 
 
 async def _chain(stream: Stream) -> tuple[StreamChain, bool]:

@@ -23,7 +23,7 @@ Callers branch on the class; retry loops read ``retryable`` and ``outcome``; nob
     * :exc:`StreamOwnedError` -- a writer has the stream open
     * :exc:`BatchRefusedError` -- a batch cannot be published
     * :exc:`StreamHeldError` -- a hold keeps what was to be removed
-    * :exc:`PositionFormatError`, :exc:`SeekFormatError` -- text or bytes that name no place
+    * :exc:`PositionFormatError`, :exc:`SeekFormatError` -- text or bytes that name no position
     * :exc:`ChainStepError` -- a step that the stream's node does not allow now
     * :exc:`StreamClosedError`
     * :exc:`GatewayRedirectError` -- another gateway owns the stream (retryable there)
@@ -262,7 +262,7 @@ class PositionFormatError(StreamError, ValueError):
 
 
 class SeekFormatError(StreamError, ValueError):
-    """Text that names no place in a stream."""
+    """Text that names no position in a stream."""
 
 
 class ChainStepError(StreamError):

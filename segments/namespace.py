@@ -19,7 +19,7 @@ from segments.error_translation import worded
 from segments.errors import StreamExistsError, StreamNotFoundError
 from segments.names import names_path, new_stream_id, unescape_name
 from segments.namespace_front import NamespaceFront
-from segments.retention.cursor_places import cursor_needs
+from segments.retention.cursor_positions import cursor_needs
 from segments.retention.deletion import Tombstone, delete_stream, finish_deletions
 from segments.stream import Stream
 from segments.stream_settings import find_stream, make_stream, read_settings

@@ -107,7 +107,7 @@ class _Recent(NamedTuple):
         return Position(segment, entry, slot + sequence - self.first)
 
 
-class _Pushed(NamedTuple):
+class _PushedRun(NamedTuple):
     first: int
     records: int
     token: object
@@ -124,7 +124,7 @@ class ProducerState:
     last_ms: int = 0
     """When it was appended, or the producer opened."""
     recent: deque[_Recent] = field(default_factory=deque)
-    pushed: deque[_Pushed] = field(default_factory=deque)
+    pushed: deque[_PushedRun] = field(default_factory=deque)
     doubtful: bool = False
     """It may be a forgotten producer of this name: numbers may be used of which nobody knows. Then no record of it is
     known."""
@@ -257,7 +257,7 @@ class ProducerTable:
         if state is None:
             state = self._states[name] = ProducerState(name)
         state.epoch = max(state.epoch, epoch)
-        state.pushed.append(_Pushed(first, records, token))
+        state.pushed.append(_PushedRun(first, records, token))
 
     def confirm(self, name: str, first: int, position: Position, now_ms: int) -> None:
         """Note that the records pushed with this first number are durable, the first of them at ``position``.

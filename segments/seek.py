@@ -87,7 +87,7 @@ def parse_seek(text: str) -> Seek:
             return AtCursor(rest)
         return decode_position(text)
     except (ValueError, OverflowError) as error:
-        raise SeekFormatError(f"{text!r} is no place in a stream: give {SEEK_FORMS}") from error
+        raise SeekFormatError(f"{text!r} names no position in a stream: give {SEEK_FORMS}") from error
 
 
 def _number(text: str) -> int:

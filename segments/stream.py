@@ -26,10 +26,10 @@ from segments.publish.batch_key import AppRecord
 from segments.read import Reader, ReaderOptions, StreamEnd, StreamRange, StreamReading
 from segments.record import StoredRecord
 from segments.retention.agreed_time import AgreedTime
-from segments.retention.cursor_places import cursor_places
+from segments.retention.cursor_positions import cursor_positions
 from segments.retention.hold_node import HoldNode, MayChange
 from segments.retention.holds import Hold
-from segments.retention.retention import CursorPlace
+from segments.retention.retention import CursorPosition
 from segments.retention.retention_pass import EVERY_S as RETENTION_EVERY_S
 from segments.retention.retention_pass import PassResult, RetentionPass
 from segments.retention.truncation import TruncateResult, truncate
@@ -137,8 +137,8 @@ class Stream(StreamFront):
     async def end(self) -> StreamEnd:
         return await self.reading.end()
 
-    async def seq_no(self, place: Seek) -> int:
-        return await self.reading.seq_no(place)
+    async def seq_no(self, seek: Seek) -> int:
+        return await self.reading.seq_no(seek)
 
     async def view(self) -> StreamReading:
         return await self.reading.view()
@@ -189,7 +189,7 @@ class Stream(StreamFront):
 
     async def show(self) -> StreamOverview:
         chain = await self.chain()
-        cursors, holds = await self._cursor_places(), await self.holds()
+        cursors, holds = await self._cursor_positions(), await self.holds()
         now_ms = self.client.services.seams.clock.wall_ms()
         return overview_of(self.name, chain, await self.read_config(), cursors, holds, now_ms)
 
@@ -205,10 +205,10 @@ class Stream(StreamFront):
                 f"stream {self.name} has no record number {before.seq_no} yet: the next one will be number {following}",
                 stream=self.name,
             )
-        place = await self.place_of(before)
-        return await truncate(self.client, self.node, place, up_to_holds=up_to_holds, dry_run=dry_run)
+        seek = await self.position_of(before)
+        return await truncate(self.client, self.node, seek, up_to_holds=up_to_holds, dry_run=dry_run)
 
-    async def place_of(self, seek: Seek) -> Position:
+    async def position_of(self, seek: Seek) -> Position:
         """The position that is meant; a position is taken as it is, also before the stream's beginning."""
         return seek if isinstance(seek, Position) else await self.find(seek)
 
@@ -223,13 +223,13 @@ class Stream(StreamFront):
         return await self._retention().run()
 
     def _retention(self) -> RetentionPass:
-        return RetentionPass(self.client, self.node, self._cursor_places, self._tells_of_producers)
+        return RetentionPass(self.client, self.node, self._cursor_positions, self._tells_of_producers)
 
     async def _tells_of_producers(self, segment: StreamSegment) -> bool:
         return await tells_of_producers(self.client, segment, self.config.producers)
 
-    async def _cursor_places(self) -> tuple[CursorPlace, ...]:
-        return await cursor_places(self.client.metadata_store, self.id, self.name)
+    async def _cursor_positions(self) -> tuple[CursorPosition, ...]:
+        return await cursor_positions(self.client.metadata_store, self.id, self.name)
 
     async def holds(self) -> tuple[Hold, ...]:
         return tuple((await HoldNode(self.client.metadata_store, self.node).read())[0])
@@ -253,7 +253,7 @@ class Stream(StreamFront):
             now_ms = await (time := AgreedTime(self.client, self.node)).now_ms()  # others' that have ended are swept
         if wanted.until_ms is not None:  # a clock that is behind means a later time, by which the hold is to be there
             wanted = replace(wanted, until_ms=wanted.until_ms + time.behind_ms)
-        first, end = await self.place_of(start), await self.place_of(stop)
+        first, end = await self.position_of(start), await self.position_of(stop)
         placed = replace(wanted, start=first, stop=end, created_ms=now_ms, by=by)
         return await HoldNode(self.client.metadata_store, self.node).put(placed, now_ms, may_change)
 

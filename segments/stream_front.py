@@ -115,7 +115,7 @@ class StreamFront(Closing):
 
     @abstractmethod
     async def _find(self, seek: Seek) -> Position:
-        """The position of a place."""
+        """The position of a seek."""
 
     async def count(self, start: Seek = EARLIEST, stop: Seek = LATEST) -> int:
         """How many records there are from ``start`` up to, and not including, ``stop``. Raises: as find."""
@@ -123,14 +123,14 @@ class StreamFront(Closing):
 
     @abstractmethod
     async def _count(self, start: Seek, stop: Seek) -> int:
-        """How many records there are between two places."""
+        """How many records there are between two positions."""
 
     async def first(self) -> StoredRecord | None:
         """The first record; None if there is none. Raises: StreamUnavailableError, StreamGapError."""
         return await self._record_at(EARLIEST)
 
-    async def _record_at(self, place: Seek) -> StoredRecord | None:
-        async with self.read(place) as reader:
+    async def _record_at(self, seek: Seek) -> StoredRecord | None:
+        async with self.read(seek) as reader:
             record = await reader.next()
             assert record is None or isinstance(record, StoredRecord), "a gap is raised"
             return record
@@ -153,13 +153,13 @@ class StreamFront(Closing):
 
     @abstractmethod
     async def _splits(self, start: Seek, stop: Seek, target: int) -> list[StreamRange]:
-        """Cut what is between two places."""
+        """Cut what is between two positions."""
 
     # -- cursors ----------------------------------------------------------------------------------------
 
     @abstractmethod
     def cursor(self, name: str, *, start: Seek = EARLIEST, **options: Unpack[CursorOptions]) -> CursorFront:
-        """A place in the stream that outlives its readers: ``async with stream.cursor("billing") as cursor``, then
+        """A position in the stream that outlives its readers: ``async with stream.cursor("billing") as cursor``, then
         ``cursor.read()``, ``cursor.advance()``, ``cursor.ack()``. A new one begins at ``start``.
 
         Entering it takes it over: its former owner can move it no more. Without entering it can be looked at.
@@ -181,13 +181,13 @@ class StreamFront(Closing):
         """
 
     @abstractmethod
-    async def seq_no(self, place: Seek) -> int:
-        """The number of the first record at or behind a place; at the end, the number that comes next. Raises: as
+    async def seq_no(self, seek: Seek) -> int:
+        """The number of the first record at or behind a position; at the end, the number that comes next. Raises: as
         find."""
 
     @abstractmethod
     async def view(self) -> StreamReading:
-        """The stream as it is now, for several questions that shall cost little: its end, places, numbers and splits,
+        """A snapshot of the stream that answers several questions cheaply: its end, positions, numbers and splits,
         and what a reader elsewhere must know (:meth:`StreamReading.known`). Raises: StreamUnavailableError."""
 
     @abstractmethod
@@ -256,20 +256,20 @@ class StreamFront(Closing):
         """
 
     async def truncate(self, before: Seek, *, up_to_holds: bool = False, dry_run: bool = False) -> TruncateResult:
-        """Let readers begin at ``before``, at once; LATEST hides everything. An earlier place is no change.
+        """Let readers begin at ``before``, at once; LATEST hides everything. An earlier seek is no change.
 
         Ledgers are removed by the next ``apply_retention()``. With ``up_to_holds`` a hold limits the truncation;
         otherwise it refuses it.
 
         Raises:
-            PositionFormatError: there is no such place yet. StreamHeldError: a hold covers records before it.
+            PositionFormatError: there is no such position yet. StreamHeldError: a hold covers records before it.
             CursorNotFoundError, StreamNotFoundError, StreamMetadataError, StreamUnavailableError.
         """
         return await self._truncate(checked_seek(before), up_to_holds, dry_run)
 
     @abstractmethod
     async def _truncate(self, before: Seek, up_to_holds: bool, dry_run: bool) -> TruncateResult:
-        """Let readers begin at a place."""
+        """Let readers begin at a seek."""
 
     async def explain_retention(self) -> RetentionReport:
         """Why each segment is kept, or that it may go: limits, cursors, holds. Raises: as read_config."""

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from bookkeeper.background_loop import (
     Blocking,
     BlockingCloser,
-    Shown,
+    SharedAttribute,
     blocking,
     each,
     iterating,
@@ -60,7 +60,7 @@ __all__ = ["Cursor", "Namespace", "Producer", "Reader", "Stream", "Writer", "con
 class Cursor(BlockingCloser[AsyncCursor]):
     """A cursor, for threads. See :class:`segments.cursors.cursor.Cursor`. ``with`` takes it over."""
 
-    name = Shown[str]()
+    name = SharedAttribute[str]()
 
     make = blocking(AsyncCursor.make)
     state = blocking(AsyncCursor.state)
@@ -86,8 +86,8 @@ class Cursor(BlockingCloser[AsyncCursor]):
 class Writer(BlockingCloser[AsyncWriter]):
     """The writer of a stream, for threads. See :class:`segments.write.writer.Writer`."""
 
-    epoch = Shown[int]()
-    tail = Shown[Position | None]()
+    epoch = SharedAttribute[int]()
+    tail = SharedAttribute[Position | None]()
 
     append = blocking(AsyncWriter.append)
     append_nowait = submitting(AsyncWriter.append)
@@ -113,10 +113,10 @@ class Writer(BlockingCloser[AsyncWriter]):
 class Producer(BlockingCloser[AsyncProducer]):
     """An idempotent producer, for threads. See :class:`segments.write.producer.Producer`."""
 
-    name = Shown[str]()
-    epoch = Shown[int]()
-    last_seq = Shown[int | None]()
-    next_seq = Shown[int]()
+    name = SharedAttribute[str]()
+    epoch = SharedAttribute[int]()
+    last_seq = SharedAttribute[int | None]()
+    next_seq = SharedAttribute[int]()
 
     append = blocking(AsyncProducer.append)
     append_nowait = submitting(AsyncProducer.append)
@@ -164,9 +164,9 @@ class StreamView(Blocking[StreamReading]):
 class Stream(Blocking[AsyncStream]):
     """One stream, for threads. See :class:`segments.stream.Stream`."""
 
-    name = Shown[str]()
-    id = Shown[str]()
-    config = Shown[StreamConfig]()
+    name = SharedAttribute[str]()
+    id = SharedAttribute[str]()
+    config = SharedAttribute[StreamConfig]()
 
     writer = opening(AsyncStream.writer, Writer)
     producer = opening(AsyncStream.producer, Producer)

@@ -34,12 +34,12 @@ def list_checkpoints(location: str, as_json: bool, access: GatewayAccess) -> Non
     LOCATION is written as for `bk checkpoint copy`; webhdfs://HOST:PORT/ is everything at a gateway.
     """
     from spark_wal.checkpoints.checkpoint import read_checkpoint
-    from spark_wal.checkpoints.reader import places_of_checkpoints
+    from spark_wal.checkpoints.reader import checkpoint_paths
 
     with opened_store(location, access, may_be_root=True) as store:
         listing = store.listing()
         rows = []
-        for place in places_of_checkpoints(listing):
+        for place in checkpoint_paths(listing):
             above = f"{place}/" if place else ""
             files: dict[str, FileStamp] = {p[len(above) :]: s for p, s in listing.items() if p.startswith(above)}
             metadata = {"metadata": b"".join(store.read(f"{above}metadata"))}

@@ -30,7 +30,7 @@ from bookkeeper.leases.lease import LeaseValue
 from journal_manager.backends.bookkeeper.journal_node import journal_names
 from spark_wal.checkpoint_copy.contents import source_of
 from spark_wal.checkpoints.checkpoint import SMALL, Checkpoint, read_checkpoint
-from spark_wal.checkpoints.directory_tree import CheckpointPlace, being_written, checkpoint_places, stamp_of
+from spark_wal.checkpoints.directory_tree import CheckpointDirectory, being_written, checkpoint_directories, stamp_of
 from spark_wal.checkpoints.layout import meaning
 from spark_wal.checkpoints.logs import LogFormatError, read_query_id
 from spark_wal.webhdfs.contents.blob_store import BlobMissingError
@@ -77,7 +77,7 @@ class CheckpointsPanel:
         if not slash or name not in await self._namespaces(context.client):
             return None
         tree = await self._follow(context.client, name).catch_up()
-        places = () if tree is None else checkpoint_places(tree.root)
+        places = () if tree is None else checkpoint_directories(tree.root)
         place = next((each for each in places if each.path == f"/{path}"), None)
         if place is None:
             return None
@@ -95,7 +95,7 @@ class CheckpointsPanel:
             return _Gateway(name, owner, (), in_words(error))
         if tree is None:
             return _Gateway(name, owner, ())
-        return _Gateway(name, owner, tuple(checkpoint_places(tree.root)), files=tree.root.names_below)
+        return _Gateway(name, owner, tuple(checkpoint_directories(tree.root)), files=tree.root.names_below)
 
     def _follow(self, client: BookKeeper, name: str) -> FollowedNamespace:
         followed = self._followed.setdefault(client, {})
@@ -114,7 +114,7 @@ class _Gateway:
     name: str
     owner: str | None
     """Where the gateway listens that had it last; None: none has it."""
-    places: tuple[CheckpointPlace, ...]
+    places: tuple[CheckpointDirectory, ...]
     why: str = ""
     """Why its checkpoints are not known."""
     files: int = 0
@@ -164,7 +164,7 @@ def _list_page(gateways: Sequence[_Gateway], count: int) -> PanelPage:
     return PanelPage((*notes, checkpoints, spaces), summary, Tone.BAD if problems else Tone.PLAIN)
 
 
-def _list_row(gateway: _Gateway, place: CheckpointPlace) -> tuple[Cell, ...]:
+def _list_row(gateway: _Gateway, place: CheckpointDirectory) -> tuple[Cell, ...]:
     newest = place.newest
     query, state = _query(place), _state(place.planned, place.committed)
     return (
@@ -181,7 +181,7 @@ def _list_row(gateway: _Gateway, place: CheckpointPlace) -> tuple[Cell, ...]:
     )
 
 
-def _query(place: CheckpointPlace) -> Cell:
+def _query(place: CheckpointDirectory) -> Cell:
     data = _inline(place.metadata)
     if data is None:
         return None
@@ -211,7 +211,7 @@ def _inline(file: FileNode | None) -> bytes | None:
 # -- one checkpoint ----------------------------------------------------------------------------------------------
 
 
-async def _checkpoint_page(client: BookKeeper, name: str, place: CheckpointPlace, owner: str | None) -> PanelPage:
+async def _checkpoint_page(client: BookKeeper, name: str, place: CheckpointDirectory, owner: str | None) -> PanelPage:
     files = place.listing(BATCHES_MAX)
     contents, problems = await _contents(client, name, files)
     listing = {path: stamp_of(file) for path, file in files.items() if path in contents or not _is_small(path)}

@@ -27,7 +27,7 @@ from bookkeeper.bookie.connections.bookie_port import BookiePort
 from bookkeeper.bookie.connections.connection_audit import ConnectionAudit
 from bookkeeper.bookie.control.ledger_directories import LedgerDirectories
 from bookkeeper.bookie.health.apache_names import ApacheNames, Sources
-from bookkeeper.bookie.health.apache_routes import ROUTES, Probed, Route
+from bookkeeper.bookie.health.apache_routes import ROUTES, HealthSnapshot, Route
 from bookkeeper.bookie.health.bookie_metrics import refresh_metrics
 from bookkeeper.bookie.health.health import BookieHealth, PageReply, health, liveness, readiness
 from bookkeeper.bookie.health.health_server import HealthServer
@@ -309,7 +309,9 @@ class BookieServer:
         engine, stats = self.engine, self.engine.stats
         compactor = engine.compactor
         return route(
-            Probed(self.condition(), engine.space(), compactor.is_running, stats.compactions, compactor.is_suspended)
+            HealthSnapshot(
+                self.condition(), engine.space(), compactor.is_running, stats.compactions, compactor.is_suspended
+            )
         )
 
     # -- running ------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Any, Literal, Unpack, overload
 
 from bookkeeper.client import openers
 from bookkeeper.client.arguments import ledger_number, require_bytes
-from bookkeeper.client.bookies.bookie_places import BookiePlaces, placement_policy
+from bookkeeper.client.bookies.bookie_locations import BookieLocations, placement_policy
 from bookkeeper.client.bookies.bookie_pool import BookiePool
 from bookkeeper.client.bookies.bookie_watcher import BookieWatcher
 from bookkeeper.client.config import ClientConfig
@@ -108,15 +108,15 @@ class BookKeeper:
         self._loop = asyncio.get_running_loop()
         self._closing: asyncio.Task[None] | None = None
         metadata = cluster.metadata
-        places = BookiePlaces(metadata.locations, metadata.bookies, config, seams.workers)
+        locations = BookieLocations(metadata.locations, metadata.bookies, config, seams.workers)
         self._services = ClientServices(
             seams=seams,
             config=config,
             metadata=metadata,
             pool=BookiePool(cluster.net or seams.net, seams.rng, config, metadata.bookies.address),
             watcher=BookieWatcher(metadata.bookies, seams.rng, config),
-            places=places,
-            placement=placement_policy(config, places),
+            locations=locations,
+            placement=placement_policy(config, locations),
         )
         if known is not None:
             self._services.pool.learn(known.addresses)
@@ -174,7 +174,7 @@ class BookKeeper:
         if not self._reads_known:
             await self._services.watcher.start()
             if self._config.placement != "random" or self._config.location is not None:
-                await self._services.places.start()
+                await self._services.locations.start()
             if self._config.placement_by_free_space:
                 self._tasks.start(follow_free_space(self._services), "free space of the bookies")
         self._cluster.metadata.when_open(self._watch_metadata)
@@ -449,7 +449,7 @@ class BookKeeper:
                 await handle.close()
         if self._quiet is not None:
             await self._quiet.close()
-        await self._services.places.close()
+        await self._services.locations.close()
         await self._services.watcher.close()
         await self._services.pool.close()
         await self._cluster.close()

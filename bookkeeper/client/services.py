@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from bookkeeper.client.bookies.bookie_places import BookiePlaces
+from bookkeeper.client.bookies.bookie_locations import BookieLocations
 from bookkeeper.client.bookies.bookie_pool import BookiePool
 from bookkeeper.client.bookies.bookie_watcher import BookieWatcher
 from bookkeeper.client.config import ClientConfig
@@ -27,7 +27,7 @@ class ClientServices:
     metadata: Metadata
     pool: BookiePool
     watcher: BookieWatcher
-    places: BookiePlaces
+    locations: BookieLocations
     placement: PlacementPolicy = field(default_factory=RandomChoice)
     streams: StreamIds = field(default_factory=StreamIds)
     operations: Iterator[int] = field(default_factory=lambda: itertools.count(1))

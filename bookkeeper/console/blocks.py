@@ -86,7 +86,7 @@ ShownBlock = ShownFacts | ShownTable | ShownNote
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PageAddress:
     """Where a page is, for its links: its path and the parameters that it was asked with."""
 
     path: str
@@ -103,20 +103,20 @@ class Place:
         return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 
 
-def paging(place: Place, name: str, at: int, total: int, size: int = ROWS) -> Paging:
+def paging(address: PageAddress, name: str, at: int, total: int, size: int = ROWS) -> Paging:
     """The paging of ``total`` rows of which page ``at`` (from 0 on) is shown; ``name``: its parameter."""
     pages = max(1, -(-total // size))
     at = min(at, pages - 1)
     wanted = [("first", 0), ("previous", at - 1), ("next", at + 1), ("last", pages - 1)]
     links = tuple(
-        PageLink(word, place.with_param(name, str(to) if to else ""))
+        PageLink(word, address.with_param(name, str(to) if to else ""))
         for word, to in wanted
         if 0 <= to < pages and to != at
     )
     return Paging(at * size + 1 if total else 0, min(total, (at + 1) * size), total, links)
 
 
-def show_blocks(blocks: Sequence[PanelBlock], place: Place, now_ms: int, panel: str = "") -> list[ShownBlock]:
+def show_blocks(blocks: Sequence[PanelBlock], address: PageAddress, now_ms: int, panel: str = "") -> list[ShownBlock]:
     """Blocks for a template. Long tables are cut into pages, each by a parameter ``rowsN`` of its own."""
     found: list[ShownBlock] = []
     for number, block in enumerate(blocks):
@@ -127,12 +127,12 @@ def show_blocks(blocks: Sequence[PanelBlock], place: Place, now_ms: int, panel: 
             case PanelNote(text, tone):
                 found.append(ShownNote(text, tone))
             case PanelTable():
-                found.extend(_table(block, place, f"rows{number}", now_ms, panel))
+                found.extend(_table(block, address, f"rows{number}", now_ms, panel))
     return found
 
 
-def _table(block: PanelTable, place: Place, name: str, now_ms: int, panel: str) -> list[ShownBlock]:
-    turned = paging(place, name, place.number(name), len(block.rows))
+def _table(block: PanelTable, address: PageAddress, name: str, now_ms: int, panel: str) -> list[ShownBlock]:
+    turned = paging(address, name, address.number(name), len(block.rows))
     some = block.rows[max(0, turned.first - 1) : turned.last]
     found: list[ShownBlock] = [show_table(block.title, block.columns, some, block.empty, turned, now_ms, panel)]
     if block.total is not None and block.total > len(block.rows):

@@ -9,14 +9,14 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from bookkeeper.client.bookkeeper import BookKeeper
-from bookkeeper.console.blocks import Place
+from bookkeeper.console.blocks import PageAddress
 from bookkeeper.console.cells import PageLink
 from bookkeeper.console.config import ConsoleConfig
 from bookkeeper.console.panel_book import PanelBook
 from bookkeeper.console.picture import BookiesPicture, LedgersPicture, LedgersReader
 from bookkeeper.console.resident import Resident
 from bookkeeper.console.views import cluster_view, ledger_view, ledgers_view, panel_view, repair_view
-from bookkeeper.console.views.view import PageAsked, PageView, not_found
+from bookkeeper.console.views.view import PageView, ViewRequest, not_found
 from bookkeeper.errors import BookKeeperError, NoSuchLedgerError, in_words
 from bookkeeper.ids import LedgerId
 from bookkeeper.ledger import LedgerMetadata
@@ -68,7 +68,9 @@ class Pages:
         Raises:
             BookKeeperError, OSError: it cannot be made.
         """
-        asked = PageAsked(Place(path, params), self._clock.wall_ms(), self._config.refresh_s, self._config.allows)
+        asked = ViewRequest(
+            PageAddress(path, params), self._clock.wall_ms(), self._config.refresh_s, self._config.allows
+        )
         bookies, ledgers = self._bookies.look(), self._ledgers.look()
         match path.split("/")[1:]:
             case [""]:
@@ -90,7 +92,7 @@ class Pages:
                 return self._panel(name, asked, on_loop)
         return not_found("Not found", "", "There is no such page")
 
-    def _ledger(self, number: str, asked: PageAsked, on_loop: Callable[[Coroutine[Any, Any, Any]], Any]) -> PageView:
+    def _ledger(self, number: str, asked: ViewRequest, on_loop: Callable[[Coroutine[Any, Any, Any]], Any]) -> PageView:
         if not (number.isascii() and number.isdigit() and len(number) <= LEDGER_DIGITS):
             return not_found("Ledger", ledgers_view.NAV, "A ledger is named by its number")
         ledger_id = LedgerId(int(number))
@@ -98,9 +100,9 @@ class Pages:
             metadata, explained, why = on_loop(self._explained(ledger_id))
         except NoSuchLedgerError:
             return not_found(f"Ledger {ledger_id}", ledgers_view.NAV, "There is no such ledger")
-        place = Place(f"{ledgers_view.NAV}/{ledger_id}", asked.place.params)
+        address = PageAddress(f"{ledgers_view.NAV}/{ledger_id}", asked.address.params)
         return ledger_view.ledger_page(
-            ledger_id, metadata, explained, why, PageAsked(place, asked.now_ms, asked.refresh_s, asked.offers)
+            ledger_id, metadata, explained, why, ViewRequest(address, asked.now_ms, asked.refresh_s, asked.offers)
         )
 
     async def _explained(self, ledger_id: LedgerId) -> tuple[LedgerMetadata, ExplainedLedger | None, str]:
@@ -115,13 +117,13 @@ class Pages:
             return found.metadata, found, ""
         return await self._client.metadata(ledger_id), None, why
 
-    def _panel(self, name: str, asked: PageAsked, on_loop: Callable[[Coroutine[Any, Any, Any]], Any]) -> PageView:
+    def _panel(self, name: str, asked: ViewRequest, on_loop: Callable[[Coroutine[Any, Any, Any]], Any]) -> PageView:
         panel = self._panels.get(name)
         if panel is None:
             unusable = next((each for each in self._panels.unusable if each.name == name), None)
             text = f"This panel cannot be used: {unusable.problem}" if unusable else "There is no such panel"
             return not_found("Panel", "", text)
-        if not (key := asked.place.params.get("of", "")):
+        if not (key := asked.address.params.get("of", "")):
             return panel_view.panel_page(panel, self._panels.resident(name).look(), asked)
         page = on_loop(self._panels.detail(name, key))
         if page is None:

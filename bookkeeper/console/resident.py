@@ -24,7 +24,7 @@ SHARE: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Kept(Generic[T]):
+class CachedValue(Generic[T]):
     """The newest value, and what is known of it."""
 
     value: T | None = None
@@ -61,9 +61,9 @@ class Resident(Generic[T]):
         self._wake = asyncio.Event()
         self._looked = clock.monotonic()
         self._wanted_now = False
-        self.kept: Kept[T] = Kept()
+        self.kept: CachedValue[T] = CachedValue()
 
-    def look(self) -> Kept[T]:
+    def look(self) -> CachedValue[T]:
         """The newest value; from now on the next ones are made for a while."""
         was_idle = self._is_idle()
         self._looked = self._clock.monotonic()
@@ -98,7 +98,7 @@ class Resident(Generic[T]):
             log.exception("a page of the console could not be made")
             problem = "it ended unexpectedly: the log of this process says how"
         else:
-            self.kept = Kept(value, at_ms, self._clock.monotonic() - began)
+            self.kept = CachedValue(value, at_ms, self._clock.monotonic() - began)
             return
         self.kept = replace(self.kept, problem=problem)
 

@@ -29,7 +29,7 @@ from bookkeeper.console.resident import Resident
 from bookkeeper.console.templates import ASSETS, asset, html
 from bookkeeper.errors import BookKeeperError, in_words
 from bookkeeper.gateways.authentication import RefusalTexts
-from bookkeeper.http_api.admission import RequestAdmission, ServerWords
+from bookkeeper.http_api.admission import RefusalPhrases, RequestAdmission
 from bookkeeper.http_api.background import BackgroundWork
 from bookkeeper.http_api.request import RefusedRequestError, parameters
 from bookkeeper.ids import Address
@@ -61,7 +61,7 @@ def _switched_off(action: str) -> str:
 
 _WANTED: Final = "This console wants a token as the password and none came - bk gateway token makes one"
 
-WORDS: Final = ServerWords("console", "the console", RefusalTexts(no_token=_WANTED), _switched_off)
+WORDS: Final = RefusalPhrases("console", "the console", RefusalTexts(no_token=_WANTED), _switched_off)
 
 
 class ConsoleServer:

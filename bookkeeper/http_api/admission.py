@@ -55,7 +55,7 @@ class AdmissionConfig(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ServerWords:
+class RefusalPhrases:
     """How a server speaks of itself to those whom it refuses."""
 
     kind: str
@@ -74,10 +74,10 @@ def _switched_off(action: str) -> str:
     )
 
 
-HTTP_API: Final = ServerWords(KIND, "the HTTP API", RefusalTexts(no_token=WANTED), _switched_off)
+HTTP_API: Final = RefusalPhrases(KIND, "the HTTP API", RefusalTexts(no_token=WANTED), _switched_off)
 
 
-def read_secrets(config: AdmissionConfig, seams: Seams, words: ServerWords = HTTP_API) -> AccessControl:
+def read_secrets(config: AdmissionConfig, seams: Seams, words: RefusalPhrases = HTTP_API) -> AccessControl:
     """Read the file of tokens and the certificate.
 
     Raises:
@@ -112,7 +112,7 @@ class RequestAdmission:
         metrics: Metrics,
         audit: AuditLog,
         name: str,
-        words: ServerWords = HTTP_API,
+        words: RefusalPhrases = HTTP_API,
     ) -> None:
         self._config, self._words = config, words
         self._clock = seams.clock

@@ -31,16 +31,16 @@ from bookkeeper.net.replies.by_order import OrderMatcher
 from bookkeeper.net.replies.by_transaction import TransactionMatcher
 from bookkeeper.net.replies.deliveries import (
     AddRun,
+    AnswerRead,
+    AnswerRequest,
+    AnswerStream,
     Callback,
+    DeliverReads,
     Delivery,
-    ReadAnswered,
-    ReadsFound,
-    ReadsGivenUp,
+    FailReads,
+    FailRequest,
     ReadSink,
-    RequestAnswered,
-    RequestGivenUp,
     SendFrame,
-    StreamAnswered,
     StreamLost,
 )
 from bookkeeper.seams import Buffer, Net
@@ -276,22 +276,22 @@ class BookieConnection(FrameProtocol):
         """Perform the machine's deliveries. ``error`` makes the error for requests that it gave up."""
         for delivery in deliveries:
             match delivery:
-                case ReadsFound():
+                case DeliverReads():
                     delivery.sink.found(*delivery[1:])
-                case StreamAnswered():
+                case AnswerStream():
                     delivery.stream.answered(delivery.runs)
-                case RequestAnswered():
+                case AnswerRequest():
                     delivery.waiter(delivery.reply)
-                case ReadAnswered():
+                case AnswerRead():
                     delivery.sink.answered(delivery.entry_id, delivery.reply)
                 case SendFrame():
                     self.write(delivery.frame)
-                case RequestGivenUp():
+                case FailRequest():
                     assert error is not None
                     delivery.waiter(error())
-                case ReadsGivenUp() | StreamLost():
+                case FailReads() | StreamLost():
                     assert error is not None
-                    (delivery.sink if isinstance(delivery, ReadsGivenUp) else delivery.stream).lost(error())
+                    (delivery.sink if isinstance(delivery, FailReads) else delivery.stream).lost(error())
 
     # -- time limits and the end --------------------------------------------------------------------------
 

@@ -36,7 +36,7 @@ from bookkeeper.replication.decommissioning.drain import (
     shares_of,
 )
 from bookkeeper.replication.decommissioning.forget import ForgottenBookies, forget
-from bookkeeper.replication.repairs.tidy import TidiedMark
+from bookkeeper.replication.repairs.tidy import TidyResult
 
 __all__ = [
     "CopyConfig",
@@ -49,7 +49,7 @@ __all__ = [
     "MovedCopy",
     "RepairResult",
     "StuckLedger",
-    "TidiedMark",
+    "TidyResult",
     "cannot_move",
     "drain",
     "forget",

@@ -171,33 +171,33 @@ class StreamChain:
         truncation did not know it."""
         return self.first_seq_no if Position(self.first_number, 0, 0) > self.start else self.start_seq_no
 
-    def reads_on(self, place: Position) -> Position | None:
-        """Where a reader at ``place`` goes on: there, or at the first position that readers see, if no record is in
+    def reads_on(self, position: Position) -> Position | None:
+        """Where a reader at ``position`` goes on: there, or at the first position that readers see, if no record is in
         between. None: some were, or nobody knows any more."""
         first = self.first_position
-        if place >= first:
-            return place
-        return first if place >= self.start or self.begin_seq_no == 0 else None
+        if position >= first:
+            return position
+        return first if position >= self.start or self.begin_seq_no == 0 else None
 
-    def has_hidden(self, place: Position, seq_no: int | None) -> bool:
-        """Whether readers do not see records any more from ``place`` on, of which the first has, or had, the number
+    def has_hidden(self, position: Position, seq_no: int | None) -> bool:
+        """Whether readers do not see records any more from ``position`` on, of which the first has, or had, the number
         ``seq_no``, as far as that is known."""
-        if self.reads_on(place) is not None:
+        if self.reads_on(position) is not None:
             return False
         begins = self.begin_seq_no
         return begins is None or seq_no is None or seq_no < begins
 
-    def behind_last(self, place: Position) -> Position:
-        """The same place, or, where no record stands before it in its segment, or behind it in a completed one, that
+    def behind_last(self, position: Position) -> Position:
+        """The same position, or, where no record stands before it in its segment, or behind it in a completed one, that
         directly behind the last record before it. Never before ``start``."""
-        at = self.find(place.segment)
-        if at is not None and place > at.first:
-            if at.is_open or (at.last is not None and place <= at.last):
-                return place
+        at = self.find(position.segment)
+        if at is not None and position > at.first:
+            if at.is_open or (at.last is not None and position <= at.last):
+                return position
             if at.last is not None:
-                return max(at.last.next, min(place, self.start))
-        last = self._last_before(place.segment)
-        return min(place, self.start if last is None else max(last.next, self.start))
+                return max(at.last.next, min(position, self.start))
+        last = self._last_before(position.segment)
+        return min(position, self.start if last is None else max(last.next, self.start))
 
     def _last_before(self, number: int) -> Position | None:
         """The last record of the listed segments before this number."""

@@ -39,7 +39,7 @@ from segments.errors import ChainCorruptError, StreamNotFoundError, UnsupportedS
 from segments.names import name_path, stream_path, streams_path
 from segments.retention.deletion import LeakedLedgers, finish_deletions, remove_remains, stream_of, unfinished_deletions
 from segments.retention.removal import finish_removals
-from segments.retention.retention import CursorPlace
+from segments.retention.retention import CursorPosition
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper, ReadHandle
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 CHECKER: Final = "bk stream check"
 """The owner's name in a node while it is repaired."""
 
-CursorsOf = Callable[[str], Awaitable[Mapping[str, CursorPlace]]]
+CursorsOf = Callable[[str], Awaitable[Mapping[str, CursorPosition]]]
 """What the cursors of a stream, given by its id, need next."""
 
 OF_THE_RECORD: Final = frozenset(

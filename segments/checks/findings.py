@@ -17,7 +17,7 @@ from typing import Final
 from bookkeeper.amounts import counted
 from segments.chain import RemovedLedger, SegmentContents, StreamChain, StreamSegment
 from segments.position import Position
-from segments.retention.retention import CursorPlace
+from segments.retention.retention import CursorPosition
 
 
 class Problem(Enum):
@@ -123,7 +123,7 @@ class StreamAccount:
     """Those that exist, of all that the chain names."""
     scans: Mapping[int, ScannedSegment]
     """By segment number; a segment that was not scanned is missing."""
-    cursors: Mapping[str, CursorPlace]
+    cursors: Mapping[str, CursorPosition]
     """What each cursor needs next."""
 
 

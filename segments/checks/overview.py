@@ -9,7 +9,7 @@ from segments.config import StreamConfig
 from segments.directory.directory import StreamInfo, info_of
 from segments.position import Position
 from segments.retention.holds import Hold
-from segments.retention.retention import CursorPlace
+from segments.retention.retention import CursorPosition
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class StreamOverview:
     """When all this was so, in milliseconds since 1970."""
     config: StreamConfig
     segments: tuple[StreamSegment, ...]
-    cursors: tuple[CursorPlace, ...]
+    cursors: tuple[CursorPosition, ...]
     holds: tuple[Hold, ...]
 
 
@@ -37,7 +37,7 @@ def overview_of(
     name: str,
     chain: StreamChain,
     config: StreamConfig,
-    cursors: tuple[CursorPlace, ...],
+    cursors: tuple[CursorPosition, ...],
     holds: tuple[Hold, ...],
     now_ms: int,
 ) -> StreamOverview:

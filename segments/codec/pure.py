@@ -103,9 +103,9 @@ def lone_records(
 
     Args:
         first: segment, entry and sequence number of ``payloads[0]``; entries and numbers rise by one.
-        record: the class of the records, named tuples of (place, sequence number, value, None, None, ``no_headers``,
+        record: the class of the records, named tuples of (position, sequence number, value, None, None, ``no_headers``,
             None, time of the append, None).
-        place: the class of their places, named tuples of (segment, entry, 0).
+        place: the class of their positions, named tuples of (segment, entry, 0).
 
     Raises:
         ValueError: as lone_values.

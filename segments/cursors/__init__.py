@@ -1,4 +1,4 @@
-"""Cursors: places in a stream that outlive their readers.
+"""Cursors: positions in a stream that outlive their readers.
 
 cursor          what an application holds
 cursor_front    what is the same behind gateways

@@ -1,4 +1,4 @@
-"""A place in a stream that outlives its readers: what is done, kept by name in the metadata store."""
+"""A position in a stream that outlives its readers: what is done, kept by name in the metadata store."""
 
 from __future__ import annotations
 
@@ -202,8 +202,8 @@ class Cursor(CursorFront):
     # -- reading and acknowledging ------------------------------------------------------------------------
 
     def read(self, **options: Unpack[ReaderOptions]) -> Reader:
-        """A reader of what is not done, from the cursor's place on. What is acknowledged while it reads is not passed
-        over. Options as for ``Stream.read``. Records that were truncated before they were done are a gap.
+        """A reader of what is not done, from the cursor's position on. It also hands out what is acknowledged
+        meanwhile. Options as for ``Stream.read``. Records that were truncated before they were done are a gap.
 
         Raises: StreamClosedError: the cursor is not open.
         """
@@ -275,7 +275,7 @@ class Cursor(CursorFront):
     # -- moving -------------------------------------------------------------------------------------------
 
     async def reset(self, seek: Seek, *, force: bool = False) -> Position:
-        """Begin anew at another place, also an earlier one. The history keeps where the cursor was.
+        """Begin anew at another position, also an earlier one. The history keeps where the cursor was.
 
         A cursor that is not open here is taken over, changed and let go. If another owner has it that needs ``force``,
         which also makes a new cursor of one whose node is damaged.
@@ -404,7 +404,7 @@ class Cursor(CursorFront):
         """The number of the first record at or behind ``position``, and whether it stands there."""
         place = self._places.get((position.segment, position.entry))
         if place is None:
-            place = await self._reading.locator.entry_place(position)
+            place = await self._reading.locator.entry_numbers(position)
             if place is None:
                 return await self._reading.locator.seq_no(position), False
             if len(self._places) >= PLACES_MAX:

@@ -1,6 +1,6 @@
 """The records of a stream's cursors at their paths, ``<stream>/cursors/<escaped name>``, changed by compare-and-set.
 
-Making a cursor, or giving it another place, writes its node and then the value of ``<stream>/cursors``, which
+Making a cursor, or moving it to another position, writes its node and then the value of ``<stream>/cursors``, which
 is empty: only its version counts. A pass of retention takes this version before it reads the cursors, and removes
 nothing unless it is still the same. So it has seen a cursor whose owner was told that it is made, or removes first.
 """
@@ -119,14 +119,14 @@ class CursorNode(ChainNode[CursorState]):
         return count
 
     async def write(self, value: CursorState, expected: Version, *, created_txn: int = 0) -> Version:
-        """Replace version ``expected``. What an owner could not announce of a chosen place the next one does.
+        """Replace version ``expected``. What an owner could not announce of a chosen position the next one does.
 
         Raises:
             MetadataConflictError: someone else replaced it.
             NoSuchKeyError: it was deleted, and perhaps made anew.
         """
         version = await super().write(value, expected, created_txn=created_txn)
-        if value.is_placed:
+        if value.is_repositioned:
             await self._announce()
         return version
 
@@ -206,8 +206,8 @@ async def cursor_names(metadata: Metadata, stream_id: str, stream: str) -> tuple
             return ()
 
 
-async def cursors_as_placed(metadata: Metadata, stream_id: str, stream: str) -> Check:
-    """The condition that no cursor is made, or given another place, from now on. Raises: StreamMetadataError."""
+async def cursors_as_positioned(metadata: Metadata, stream_id: str, stream: str) -> Check:
+    """The condition that no cursor is made, or moved to another position, from now on. Raises: StreamMetadataError."""
     path = stream_path(metadata, stream_id, "cursors")
     with worded(f"looking at the cursors of stream {stream}", stream):
         while True:

@@ -5,7 +5,7 @@ Each method returns the next record, for one compare-and-set:
     claim(owner)              any owner --> the next epoch; former owners can change nothing more
     release()                 the owner --> nobody
     acknowledge(changes)      marks records done; never moves back
-    reset(mark)               begins anew at a place, also an earlier one
+    reset(mark)               begins anew at a position, also an earlier one
     restore(version)          becomes what an earlier version was
     with_properties(changes)  sets and removes properties
 
@@ -63,7 +63,7 @@ class CursorVersion:
     """A cursor at one time."""
 
     number: int
-    """Counts the changes of the cursor's place, from 1."""
+    """Counts the changes of the cursor's position, from 1."""
     changed_ms: int
     """When this version was made, by the clock of who made it; milliseconds since 1970."""
     change: CursorChange
@@ -115,8 +115,8 @@ class CursorState:
         return self.owner in ("", UNCLAIMED)
 
     @property
-    def is_placed(self) -> bool:
-        """Somebody chose the cursor's place, and nothing was acknowledged since: it may need what it did not before."""
+    def is_repositioned(self) -> bool:
+        """The cursor's last change was a reset: it may need records that it did not need before."""
         return self.version.change is not CursorChange.ACKNOWLEDGED
 
     def claim(self, owner: str, nonce: str) -> CursorState:

@@ -84,7 +84,7 @@ def put_cursor(name: str, state: CursorState, *, claimed: bool = False) -> pb.Cu
 
 
 def get_cursor(message: pb.CursorInfo) -> CursorState:
-    """The state in a message, without its history. An older gateway tells only place and version."""
+    """The state in a message, without its history. An older gateway tells only position and version."""
     seq_no = message.seq_no if message.HasField("seq_no") else NUMBER_UNKNOWN
     version = CursorVersion(
         message.version,

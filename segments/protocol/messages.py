@@ -49,7 +49,7 @@ _ACTIVITIES: Final = {
 _NAMED_ACTIVITIES: Final[dict[int, Activity]] = {number: activity for activity, number in _ACTIVITIES.items()}
 
 
-# -- positions and places --------------------------------------------------------------------------------
+# -- positions and seeks ---------------------------------------------------------------------------------
 
 
 def put_position(position: Position) -> pb.Position:
@@ -63,7 +63,7 @@ def get_position(message: pb.Position) -> Position:
 
 
 def put_seek(seek: Seek) -> pb.Seek:
-    """The message of a place. Raises: SeekFormatError: it is none."""
+    """The message of a seek. Raises: SeekFormatError: it is none."""
     seek = checked_seek(seek)
     match seek:
         case Position():
@@ -85,7 +85,7 @@ def put_seek(seek: Seek) -> pb.Seek:
 
 
 def get_seek(message: pb.Seek, default: Seek | None = None) -> Seek:
-    """The place in a message; ``default`` if it names none.
+    """The seek in a message; ``default`` if it names none.
 
     Raises:
         SeekFormatError: it names none, and there is no default; or a time that cannot be.
@@ -111,9 +111,9 @@ def get_seek(message: pb.Seek, default: Seek | None = None) -> Seek:
             case "cursor":
                 return AtCursor(message.cursor)
     except OverflowError as error:
-        raise SeekFormatError(f"the place {message} has a time that cannot be") from error
+        raise SeekFormatError(f"the position {message} has a time that cannot be") from error
     if default is None:
-        raise SeekFormatError("the call names no place in the stream: set one field of Seek")
+        raise SeekFormatError("the call names no position in the stream: set one field of Seek")
     return default
 
 

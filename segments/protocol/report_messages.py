@@ -16,7 +16,7 @@ from segments.protocol import segments_pb2 as pb
 from segments.protocol.messages import get_position, get_settings, put_position, put_settings
 from segments.protocol.segment_messages import get_segment, optional, put_segment
 from segments.retention.holds import Hold
-from segments.retention.retention import CursorPlace, Reason, ReasonKind, RetentionReport, SegmentReason
+from segments.retention.retention import CursorPosition, Reason, ReasonKind, RetentionReport, SegmentReason
 from segments.retention.retention_pass import PassResult
 from segments.transfer.bundle import Totals
 
@@ -191,7 +191,7 @@ def get_overview(replies: Iterable[pb.ShowReply]) -> StreamOverview:
         details.at_ms,
         get_settings(details.info.settings),
         tuple(get_segment(each) for message in messages for each in message.segments),
-        tuple(CursorPlace(each.name, get_position(each.needs)) for message in messages for each in message.cursors),
+        tuple(CursorPosition(each.name, get_position(each.needs)) for message in messages for each in message.cursors),
         tuple(get_hold(each) for message in messages for each in message.holds),
     )
 

@@ -5,7 +5,7 @@ claiming        how it becomes the owner
 staged_writer   what a task does: rows into a ledger of its own, or into its message if they are few
 staged_check    whether a ledger holds what a task's message says of it
 app_record      which batch of an application was published last
-ledger_ahead    the ledger of the next small batch, made while nobody waits
+prepared_ledger    the ledger of the next small batch, made while nobody waits
 batch_key       whether a batch is new (a machine)
 """
 

@@ -4,7 +4,7 @@ The write names the batch's ledgers as completed segments, remembers the batch o
 staging: all or none. Between two batches no segment is open, so an owner that dies leaves nothing to recover.
 
 Rows that came in messages get a ledger here, and a query waits for it. So ``prepare`` makes that of the next batch
-(:mod:`~segments.publish.ledger_ahead`), and what this owner itself has written of an application is not read again:
+(:mod:`~segments.publish.prepared_ledger`), and what this owner itself has written of an application is not read again:
 the write fails if somebody else has changed it.
 """
 
@@ -46,7 +46,7 @@ from segments.publish.batch_key import (
     require_key,
 )
 from segments.publish.claiming import claim_stream
-from segments.publish.ledger_ahead import LedgerAhead
+from segments.publish.prepared_ledger import PreparedLedger
 from segments.publish.staged_check import check_staged
 from segments.publish.staged_writer import StagedLedger, StagedRows, StagedWriter
 from segments.retention.stagings import Stagings
@@ -108,7 +108,7 @@ class StreamPublisher:
         self.last_was_small = False
         """Whether the last batch had rows in messages."""
         seams = client.services.seams
-        self._ahead = LedgerAhead(self._name, seams.clock.monotonic, self._writer, self._new_staging)
+        self._ahead = PreparedLedger(self._name, seams.clock.monotonic, self._writer, self._new_staging)
 
     @classmethod
     async def open(
@@ -179,7 +179,7 @@ class StreamPublisher:
                 ledgers = await self._ledgers(staged, "" if key is None else key.app)
                 try:
                     return await self._published(key, staged, ledgers, attempt, known)
-                except _AheadGivenUpError:
+                except _PreparedLedgerLostError:
                     known = None
 
     async def prepare(self, app: str) -> None:
@@ -219,15 +219,15 @@ class StreamPublisher:
                 stream=self._name,
             )
 
-    async def _judged(self, key: BatchKey, attempt: str) -> _Judged:
+    async def _judged(self, key: BatchKey, attempt: str) -> _BatchVerdict:
         """What is remembered of the application, and so whether the batch is new. Raises BatchRefusedError."""
         (record, version), self._written = self._written or (None, None), None
         if record is not None and record.app == key.app:
             verdict = _verdict_of_own(key, record, self._name, attempt)
             if verdict is not None:
-                return _Judged(record, version, verdict)
+                return _BatchVerdict(record, version, verdict)
         record, version = await self._apps.read(key.app)
-        return _Judged(record, version, judge_batch(key, record, self._name, attempt))
+        return _BatchVerdict(record, version, judge_batch(key, record, self._name, attempt))
 
     async def _already(self, key: BatchKey, known: KnownBatch, staged: Sequence[StagedRows]) -> PublishedBatch:
         """It is there. What was staged again is dropped."""
@@ -302,14 +302,14 @@ class StreamPublisher:
         staged: Sequence[StagedRows],
         ledgers: Sequence[tuple[StagedLedger, str]],
         attempt: str,
-        judged: _Judged | None,
+        judged: _BatchVerdict | None,
     ) -> PublishedBatch:
         """Write until it is known what became of it.
 
         Args:
             judged: what was found of the application; it is read again before a second try.
 
-        Raises: _AheadGivenUpError: a ledger that was made ahead was deleted, and nothing was published.
+        Raises: _PreparedLedgerLostError: a ledger that was made ahead was deleted, and nothing was published.
         """
         named = [(each.ledger_id, each.contents) for each, _ in ledgers]
         records = sum(each.records for each in staged)
@@ -384,7 +384,7 @@ class StreamPublisher:
             for staging, ledgers in stagings.items():
                 if not await self._stagings.has(staging, ledgers):
                     if staging not in own:
-                        raise _AheadGivenUpError
+                        raise _PreparedLedgerLostError
                     raise BatchRefusedError(
                         f"the batch for stream {self._name} was given up, because nobody had renewed it: write it "
                         "again",
@@ -450,7 +450,7 @@ class StreamPublisher:
         await self._owner.step(lambda chain: chain.release())
 
 
-class _Judged(NamedTuple):
+class _BatchVerdict(NamedTuple):
     """What is remembered of an application, and what it says of a batch."""
 
     record: AppRecord | None
@@ -458,7 +458,7 @@ class _Judged(NamedTuple):
     verdict: NewBatch | KnownBatch
 
 
-class _AheadGivenUpError(Exception):
+class _PreparedLedgerLostError(Exception):
     """A ledger that was made ahead was given up before its batch was published."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from bookkeeper.background_loop import BlockingCloser, Shown, blocking, iterating, making, run
+from bookkeeper.background_loop import BlockingCloser, SharedAttribute, blocking, iterating, making, run
 from segments.position import Position
 from segments.read.known_streams import KnownStreams as AsyncKnownStreams
 from segments.read.reader_front import ReaderFront as AsyncReader
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 class Reader(BlockingCloser[AsyncReader]):
     """Reads a stream, for threads. See :class:`segments.read.reader.Reader`."""
 
-    position = Shown[Position]()
-    caught_up = Shown[bool]()
-    ended = Shown[bool]()
-    skipped_gaps = Shown[int]()
+    position = SharedAttribute[Position]()
+    caught_up = SharedAttribute[bool]()
+    ended = SharedAttribute[bool]()
+    skipped_gaps = SharedAttribute[int]()
 
     next = blocking(AsyncReader.next)
     next_batch = blocking(AsyncReader.next_batch)

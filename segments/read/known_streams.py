@@ -40,7 +40,7 @@ class KnownStreams(Closing):
             return cls(await BookKeeper.connect(uri, known=known, config=ClientConfig(batch_read_bytes=RUN_BYTES)))
 
     def read(self, part: KnownPart, start: Position, **options: Unpack[ReaderOptions]) -> Reader:
-        """Read from ``start`` on, a place in ``part``, up to ``stop`` or the part's end. The metadata store is asked
+        """Read from ``start`` on, a position in ``part``, up to ``stop`` or the part's end. The metadata store is asked
         only if bookies do not have an entry, or if there is no ``stop`` in the part.
 
         Raises: StreamConfigError.

@@ -11,7 +11,7 @@ from segments.read.batches.record_batch import Slice
 from segments.read.fetch.fetcher import StreamFetcher
 from segments.read.fetch.reader_state import Lag, ReaderCondition, ReaderState, lag_at
 from segments.read.options import DEFAULT_OPTIONS, Parts, ReadOptions
-from segments.read.places.locator import Locator
+from segments.read.positions.locator import Locator
 from segments.read.reader_front import ReaderFront
 from segments.read.source.stream_source import StreamSource
 from segments.seek import Seek

@@ -1,4 +1,4 @@
-"""Everything that reads one stream: readers, places, counts, splits."""
+"""Everything that reads one stream: readers, positions, counts, splits."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from segments.errors import StreamMetadataError, StreamUnavailableError
 from segments.position import EARLIEST, LATEST, Position
 from segments.read.fetch.reader_state import Activity, Lag, lag_at, silence
 from segments.read.options import Parts, ReaderOptions, ReadOptions
-from segments.read.places.locator import FindCursor, Locator, StreamEnd
-from segments.read.places.splits import StreamRange, split
+from segments.read.positions.locator import FindCursor, Locator, StreamEnd
+from segments.read.positions.splits import StreamRange, split
 from segments.read.reader import Reader
 from segments.read.source.known_part import KnownPart, chain_between
 from segments.read.source.segment_entries import SegmentEntries

@@ -12,7 +12,7 @@ retention_pass   decides and removes; now and then
 removal          ledgers that are out of the chain are deleted
 deletion         a stream goes in steps; ledgers that no stream names
 hold_node      the holds at their path
-cursor_places    where the cursors of a stream stand
+cursor_positions    where the cursors of a stream stand
 agreed_time      the time by which something may be removed
 chain_steps      changes of the node by somebody who is not the writer
 """

@@ -149,7 +149,7 @@ _LATEST_MS: Final = 253_402_300_799_999
 
 
 def _decoded(line: object) -> Hold:
-    """Raises: StreamCorruptError. ValueError: there is no such place."""
+    """Raises: StreamCorruptError. ValueError: there is no such position."""
     found = checked_fields(line, _KINDS, _WHAT)
     until_ms, by = found.get("until_ms"), found.get("by", "")  # earlier versions keep no ``by``, and do not look at it
     if until_ms is not None and (type(until_ms) is not int or not _EARLIEST_MS <= until_ms <= _LATEST_MS):

@@ -104,7 +104,7 @@ class SegmentReason:
 
 
 @dataclass(frozen=True, slots=True)
-class CursorPlace:
+class CursorPosition:
     """A cursor as retention sees it: it has passed every position before ``needs``."""
 
     name: str
@@ -133,7 +133,7 @@ def decide_retention(
     policy: StreamRetention,
     chain: StreamChain,
     holds: Sequence[Hold],
-    cursors: Sequence[CursorPlace],
+    cursors: Sequence[CursorPosition],
     now_ms: int,
     *,
     all_reasons: bool = True,
@@ -221,7 +221,7 @@ def _by_policy(
     completed_ms: int | None,
     newer_bytes: int,
     newer_records: int,
-    cursors: Sequence[CursorPlace],
+    cursors: Sequence[CursorPosition],
     now_ms: int,
 ) -> tuple[list[Reason], list[Reason]]:
     """Why the policy lets the segment go, and why it keeps it."""

@@ -1,7 +1,7 @@
 """Looks at a stream, decides by its policy which segments go, and removes them.
 
     1  the node takes the segments out of the list and begins behind them: one compare-and-set, with the settings, the
-       holds and the cursors' places as they were
+       holds and the cursors' positions as they were
     2  their ledgers are deleted
     3  the node forgets them
 
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from bookkeeper.meta.store import Check
 from segments.chain import StreamChain, StreamHead, StreamSegment
-from segments.cursors.cursor_node import cursors_as_placed
+from segments.cursors.cursor_node import cursors_as_positioned
 from segments.directory.settings import StreamSettings
 from segments.error_translation import worded
 from segments.errors import StreamError, StreamNotFoundError
@@ -27,7 +27,7 @@ from segments.retention.agreed_time import AgreedTime
 from segments.retention.chain_steps import change_chain_if
 from segments.retention.hold_node import HoldNode
 from segments.retention.removal import finish_removals
-from segments.retention.retention import CursorPlace, RetentionReport, decide_retention, without
+from segments.retention.retention import CursorPosition, RetentionReport, decide_retention, without
 from segments.retention.stagings import Stagings
 from segments.retention.truncation import end_of_stream
 
@@ -63,7 +63,7 @@ class RetentionPass:
         self,
         client: BookKeeper,
         node: StreamHead,
-        cursors: Callable[[], Awaitable[Sequence[CursorPlace]]],
+        cursors: Callable[[], Awaitable[Sequence[CursorPosition]]],
         tells_of_producers: Callable[[StreamSegment], Awaitable[bool]] = _of_none,
     ) -> None:
         """``tells_of_producers``: whether the next writer may learn of them from this segment."""
@@ -134,8 +134,8 @@ class RetentionPass:
 
     async def _decide(self, chain: StreamChain, *, all_reasons: bool = True) -> tuple[RetentionReport, list[Check]]:
         """What is decided is written only if the settings are still the same, and if no hold and no cursor comes after
-        it was read, or is given another place. A cursor that moves on is no obstacle."""
-        as_placed = await cursors_as_placed(self._client.metadata_store, self._node.stream_id, self._node.name)
+        it was read, or is moved to another position. A cursor that moves on is no obstacle."""
+        as_placed = await cursors_as_positioned(self._client.metadata_store, self._node.stream_id, self._node.name)
         settings, as_set = await self._settings.read_as_they_are()
         cursors = await self._cursors()
         holds, unchanged = await self._holds.read()

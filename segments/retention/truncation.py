@@ -51,7 +51,7 @@ async def truncate(
     LATEST stands for the end as it is now. With ``up_to_holds`` a hold limits the truncation; otherwise it refuses it.
 
     Raises:
-        PositionFormatError: there is no such place yet: it is behind the end, or no slot. Nothing was changed.
+        PositionFormatError: there is no such position yet: it is behind the end, or no slot. Nothing was changed.
         StreamHeldError: an active hold covers records before it; names the hold. Nothing was changed.
         StreamNotFoundError, StreamMetadataError, StreamUnavailableError.
     """
@@ -62,7 +62,7 @@ async def truncate(
     async def decide(chain: StreamChain) -> tuple[StreamChain, list[Check]]:
         nonlocal outcome, wanted
         found, unchanged = await holds.read()
-        wanted = await place(client, chain, wanted, node.name)  # once more it is no later end than the first time
+        wanted = await resolve_position(client, chain, wanted, node.name)  # no later end than before
         start, hold = wanted, None
         if wanted > chain.first_position:
             now_ms = time.here_ms()
@@ -88,18 +88,18 @@ async def truncate(
     return outcome
 
 
-async def place(client: BookKeeper, chain: StreamChain, wanted: Position, stream: str) -> Position:
+async def resolve_position(client: BookKeeper, chain: StreamChain, wanted: Position, stream: str) -> Position:
     """``wanted``, if it is in the stream or its end; LATEST becomes the end.
 
     Raises:
-        PositionFormatError: it is behind the end, or it is no place of a record. BookKeeperError.
+        PositionFormatError: it is behind the end, or no record stands there. BookKeeperError.
     """
     end = await end_of_stream(client, chain)
     if wanted == Position.LATEST:
         return end
     if wanted > end or (wanted.slot < 0 and wanted > Position.EARLIEST):
         raise PositionFormatError(
-            f"{wanted} is no place in stream {stream}, which ends at {end}", stream=stream, position=end
+            f"{wanted} is no position in stream {stream}, which ends at {end}", stream=stream, position=end
         )
     return wanted
 
@@ -116,26 +116,26 @@ async def end_of_stream(client: BookKeeper, chain: StreamChain) -> Position:
         return opened.first
 
 
-async def behind_last(client: BookKeeper, chain: StreamChain, place: Position, seq_no: int | None) -> Position:
-    """Where the stream is to begin so that readers see nothing before ``place``, of which ``seq_no`` is the number:
+async def behind_last(client: BookKeeper, chain: StreamChain, position: Position, seq_no: int | None) -> Position:
+    """Where the stream is to begin so that readers see nothing before ``position``, of which ``seq_no`` is the number:
     where no record of its segment is behind it, directly behind the last one that goes. So a reader that stands there
     has missed nothing, also when the segment is gone.
 
     Raises BookKeeperError.
     """
-    segment = chain.find(place.segment)
-    if segment is None or not segment.is_open or place <= segment.first:
-        return chain.behind_last(place)
+    segment = chain.find(position.segment)
+    if segment is None or not segment.is_open or position <= segment.first:
+        return chain.behind_last(position)
     try:
         async with await client.open_ledger(segment.ledger_id, None, recovery=False) as ledger:
-            for entry_id in range(min(place.entry, ledger.last_add_confirmed), -1, -1):
+            for entry_id in range(min(position.entry, ledger.last_add_confirmed), -1, -1):
                 entry = decode_entry(await ledger.read_entry(entry_id), segment.number, entry_id, segment.base)
                 if entry.first_seq_no + entry.count != seq_no:
-                    return place  # records stand behind it
+                    return position  # records stand behind it
                 if entry.count:
-                    return min(place, entry.position(entry.count))
+                    return min(position, entry.position(entry.count))
     except (NoSuchLedgerError, CorruptionError, DataMissingError, EntryCorruptError):
-        return place
+        return position
     return chain.behind_last(segment.first)
 
 

@@ -140,7 +140,7 @@ class Producer(ProducerFront):
 
     async def outcome(self, seq: int) -> tuple[Outcome, AppendResult | None]:
         """What became of the record with this number, also if it was sent by a former owner that has died. Waits for a
-        record that is under way. Of a record that was appended, and whose place is not remembered, there is no result.
+        record that is under way. There is no result for an appended record whose position is not remembered.
 
         Raises:
             ProducerFencedError: the name was opened again. OwnershipLostError: another writer has the stream, so that
@@ -221,7 +221,7 @@ class Producer(ProducerFront):
         name, stream = self.name, self.writer.name
         if judgement.last_is_there:
             return SequenceTooOldError(
-                f"record {last} of producer {name} was appended to stream {stream}, and its place is not known any "
+                f"record {last} of producer {name} was appended to stream {stream}, and its position is not known any "
                 f"more: it was removed since, or is too long ago; it is not appended again, and record {last + 1} "
                 "comes next",
                 stream=stream,

@@ -275,7 +275,7 @@ class ProducerFront(AppendFront):
     @abstractmethod
     async def outcome(self, seq: int) -> tuple[Outcome, AppendResult | None]:
         """What became of the record with this number, also if it was sent by a former owner that has died. Waits for a
-        record that is under way. Of a record that was appended, and whose place is not remembered, there is no result.
+        record that is under way. There is no result for an appended record whose position is not remembered.
 
         Raises:
             ProducerFencedError: the name was opened again. OwnershipLostError: another writer has the stream, so that

@@ -12,7 +12,7 @@ from spark_wal.webhdfs.files.numbered import files_below
 
 
 @dataclass(frozen=True, slots=True)
-class CheckpointPlace:
+class CheckpointDirectory:
     """A directory that holds a query's checkpoint."""
 
     path: str
@@ -72,14 +72,14 @@ class CheckpointPlace:
         return {number: file for number, file in named if number is not None and isinstance(file, FileNode)}
 
 
-def checkpoint_places(root: DirectoryNode) -> Iterator[CheckpointPlace]:
+def checkpoint_directories(root: DirectoryNode) -> Iterator[CheckpointDirectory]:
     """Each directory with ``metadata`` beside ``offsets``, by its path. Nothing is looked for below one."""
     waiting = [("", root)]
     while waiting:
         path, node = waiting.pop()
         offsets = node.children.get("offsets")
         if isinstance(node.children.get("metadata"), FileNode) and isinstance(offsets, DirectoryNode):
-            yield CheckpointPlace(path or "/", node)
+            yield CheckpointDirectory(path or "/", node)
             continue
         below = ((f"{path}/{name}", child) for name, child in sorted(node.children.items(), reverse=True))
         waiting += [(name, child) for name, child in below if isinstance(child, DirectoryNode)]

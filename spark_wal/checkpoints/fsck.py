@@ -12,7 +12,7 @@ from typing import Final
 
 from spark_wal.checkpoints.checkpoint import Checkpoint
 from spark_wal.checkpoints.layout import Kind, StatePartition
-from spark_wal.checkpoints.rebuild import StateSources, Unbuildable, sources_of
+from spark_wal.checkpoints.rebuild import BuildObstacle, StateSources, sources_of
 from spark_wal.checkpoints.state_files import FileCheck
 
 SHOWN: Final = 3
@@ -82,12 +82,12 @@ class StateChecks:
 
 def sources_at(
     checkpoint: Checkpoint, checks: StateChecks, partition: StatePartition, version: int
-) -> StateSources | Unbuildable:
+) -> StateSources | BuildObstacle:
     """From what a partition's state at a version can be built."""
     files = checkpoint.state_files.get(partition, ())
     unique_id = checkpoint.unique_id(partition, version) if checkpoint.has_unique_ids else None
     if checkpoint.has_unique_ids and unique_id is None and version > 0:
-        return Unbuildable((f"commits/{version - 1}",))
+        return BuildObstacle((f"commits/{version - 1}",))
     return sources_of(files, checks.usable, partition, version, unique_id, checks.earlier)
 
 
@@ -100,7 +100,7 @@ def can_go_back_to(checkpoint: Checkpoint, checks: StateChecks, batch: int) -> s
         return f"offsets/{batch - 1} is missing, and Spark reads it when it starts"
     for partition in checkpoint.partitions:
         sources = sources_at(checkpoint, checks, partition, batch + 1)
-        if isinstance(sources, Unbuildable):
+        if isinstance(sources, BuildObstacle):
             return f"its state needs {sources.missing[-1]}, which is missing or damaged"
         if sources.unusable:
             return f"{sources.unusable[0]} is damaged and has to be moved away first"
@@ -135,7 +135,7 @@ def _needed(checkpoint: Checkpoint, checks: StateChecks) -> set[str]:
         match sources_at(checkpoint, checks, partition, checkpoint.state_version):
             case StateSources() as sources:
                 needed.update(sources.unusable)
-            case Unbuildable() as lost:
+            case BuildObstacle() as lost:
                 needed.update(lost.missing)
     return needed
 
@@ -211,7 +211,7 @@ def _state(checkpoint: Checkpoint, checks: StateChecks, back_to: tuple[int, ...]
     version = checkpoint.state_version
     for partition in checkpoint.partitions:
         sources = sources_at(checkpoint, checks, partition, version)
-        bad = sources.missing if isinstance(sources, Unbuildable) else sources.unusable
+        bad = sources.missing if isinstance(sources, BuildObstacle) else sources.unusable
         for path in bad:
             if path in told or path.startswith("commits/"):
                 continue

@@ -65,7 +65,7 @@ def read_changes(store: CheckpointStore, checkpoint: Checkpoint) -> dict[tuple[S
     return {(steps[path].partition, steps[path].version): digest for path, digest in digests.items()}
 
 
-def places_of_checkpoints(listing: Mapping[str, FileStamp]) -> list[str]:
+def checkpoint_paths(listing: Mapping[str, FileStamp]) -> list[str]:
     """The directories of a listing that hold a checkpoint: those with ``metadata`` beside ``offsets``."""
     with_metadata = {path.removesuffix("metadata") for path in listing if f"/{path}".endswith("/metadata")}
     found = {path[: path.rfind("offsets/")] for path in listing if "/offsets/" in f"/{path}"}

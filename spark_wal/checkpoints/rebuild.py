@@ -24,7 +24,7 @@ class StateSources:
 
 
 @dataclass(frozen=True, slots=True)
-class Unbuildable:
+class BuildObstacle:
     """A version cannot be built. What is damaged or missing on the way, by path."""
 
     missing: tuple[str, ...]
@@ -37,7 +37,7 @@ def sources_of(
     version: int,
     unique_id: str | None = None,
     earlier: dict[str, dict[int, str]] | None = None,
-) -> StateSources | Unbuildable:
+) -> StateSources | BuildObstacle:
     """Find the sources of a version.
 
     Args:
@@ -59,7 +59,7 @@ def sources_of(
     for number in range(version, 0, -1):
         unique = ids.get(number)
         if unique is None:  # of the second format, and its changelogs do not name this version
-            return Unbuildable(tuple(unusable) or (_name(partition, number, None, "zip"),))
+            return BuildObstacle(tuple(unusable) or (_name(partition, number, None, "zip"),))
         whole, step = at.get((number, unique, True)), at.get((number, unique, False))
         if whole is not None and whole.path in usable:
             return StateSources((whole, *reversed(found)), tuple(unusable))
@@ -68,7 +68,7 @@ def sources_of(
             there = step.path if step is not None else None
             form = _form(files)
             lost = there or (None if whole is not None and form == "zip" else _name(partition, number, unique, form))
-            return Unbuildable((*unusable, *([lost] if lost else [])))
+            return BuildObstacle((*unusable, *([lost] if lost else [])))
         found.append(step)
     return StateSources(tuple(reversed(found)), tuple(unusable))
 

@@ -13,7 +13,7 @@ import pytest
 import bookkeeper.sync
 import journal_manager.sync
 import segments.sync
-from bookkeeper.background_loop import Blocking, Shown
+from bookkeeper.background_loop import Blocking, SharedAttribute
 
 TWINS = [
     twin
@@ -35,7 +35,7 @@ def shown(twin: type) -> dict[str, Any]:
     return {
         name: typing.get_args(found.__orig_class__)[0]  # type: ignore[attr-defined]
         for name, found in vars(twin).items()
-        if isinstance(found, Shown)
+        if isinstance(found, SharedAttribute)
     }
 
 

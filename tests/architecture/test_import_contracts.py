@@ -142,8 +142,8 @@ PLANTS: dict[str, tuple[str, str]] = {
         "segments.read.batches.ready_queue",
     ),
     "The modules that find places: imports go down": (
-        "segments.read.places.seek_target",
-        "segments.read.places.splits",
+        "segments.read.positions.seek_target",
+        "segments.read.positions.splits",
     ),
     "The modules of a stream's source: imports go down": (
         "segments.read.source.segment_entries",

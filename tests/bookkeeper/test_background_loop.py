@@ -12,7 +12,7 @@ import pytest
 from bookkeeper.background_loop import (
     Blocking,
     BlockingCloser,
-    Shown,
+    SharedAttribute,
     blocking,
     each,
     iterating,
@@ -133,7 +133,7 @@ class DoubleCount(Count):
 
 
 class BlockingCount(Blocking[Count]):
-    value = Shown[int]()
+    value = SharedAttribute[int]()
     add = blocking(Count.add)
     add_nowait = submitting(Count.add)
     to = iterating(Count.to)
@@ -152,7 +152,7 @@ def test_methods_of_an_asynchronous_object_are_called_on_the_loop() -> None:
     assert original.threads == {"bookkeeper-sync"}
     with pytest.raises(ValueError, match="negative"):
         count.add(-1)
-    assert isinstance(BlockingCount.value, Shown)
+    assert isinstance(BlockingCount.value, SharedAttribute)
 
 
 def test_what_an_asynchronous_object_makes_becomes_its_twin() -> None:

@@ -27,7 +27,7 @@ def test_a_place_is_one_of_the_types() -> None:
     with pytest.raises(SeekFormatError, match=r"segments\.parse_seek"):
         checked_seek("earliest")
     for wrong in (5, None, AtSeqNo("1"), AtTxId(1.5), AtTime("now"), Ago(5), AtCursor(7)):  # type: ignore[arg-type]
-        with pytest.raises(SeekFormatError, match="no place in a stream"):
+        with pytest.raises(SeekFormatError, match="no position in a stream"):
             checked_seek(wrong)
 
 
@@ -51,10 +51,10 @@ async def test_mistaken_arguments_are_refused_by_name_before_anything_is_done(tm
         async with connect(uri) if through == "gateway" else connect("", client=client) as namespace:
             stream: Any = await namespace.create("s", config=CONFIG)
             for place in ("earliest", 5):
-                with pytest.raises(StreamError, match="no place in a stream"):
+                with pytest.raises(StreamError, match="no position in a stream"):
                     await stream.read(place).next()
                 for method in (stream.find, stream.count):
-                    with pytest.raises(StreamError, match="no place in a stream"):
+                    with pytest.raises(StreamError, match="no position in a stream"):
                         await method(place)
             async with stream.writer() as writer:
                 for timeout in (math.nan, "1"):

@@ -23,9 +23,9 @@ async def test_a_place_that_is_none_is_refused_before_anything_is_done() -> None
     stream = await stream_on(Cluster())
     place = "earliest"
     for call in (stream.find, stream.count, stream.truncate):
-        with pytest.raises(SeekFormatError, match="is a text and no place"):
+        with pytest.raises(SeekFormatError, match="is a text and no position"):
             await call(place)  # type: ignore[arg-type]
-    with pytest.raises(SeekFormatError, match="is a text and no place"):
+    with pytest.raises(SeekFormatError, match="is a text and no position"):
         await stream.hold("h", place)  # type: ignore[arg-type]
     assert await stream.holds() == ()
     with pytest.raises(ValueError, match="at least one range"):

@@ -171,7 +171,7 @@ def test_it_refuses_to_wait_for_itself(namespace: sync.Namespace) -> None:
         (
             sync.Stream,
             segments.stream.Stream,
-            {"client", "node", "reading", "read_config", "chain", "keep_retention", "close", "found_as", "place_of"}
+            {"client", "node", "reading", "read_config", "chain", "keep_retention", "close", "found_as", "position_of"}
             | FOR_GATEWAYS,
         ),
         (
@@ -202,7 +202,7 @@ def test_nothing_of_the_interface_is_forgotten(blocking: type, original: type, l
                 "chain",
                 "keep_retention",
                 "found_as",
-                "place_of",
+                "position_of",
             }
             | FOR_GATEWAYS,
         ),

@@ -71,7 +71,7 @@ class DigestStep(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerifiedClient:
     """A client has shown who it is."""
 
     user: str
@@ -105,7 +105,7 @@ class DigestServer:
             )
         )
 
-    def verify(self, message: bytes, hash_of: Callable[[str], bytes | None], now: float) -> Verified:
+    def verify(self, message: bytes, hash_of: Callable[[str], bytes | None], now: float) -> VerifiedClient:
         """Judge the client's response; ``hash_of`` a user is his :func:`user_hash`, or None."""
         if self.step is not DigestStep.CHALLENGED:
             self._fail("it sent a response without a challenge, or a second one")
@@ -126,7 +126,7 @@ class DigestServer:
         if not right or known is None:
             self._fail("there is no such user, or the password is wrong", claimed=user)
         self.step = DigestStep.DONE
-        return Verified(user, encode([("rspauth", _proof(key, self._nonce, cnonce, b":" + self._uri))]))
+        return VerifiedClient(user, encode([("rspauth", _proof(key, self._nonce, cnonce, b":" + self._uri))]))
 
     def _user(self, response: Directives) -> str:
         """Check what the client says besides its proof; return the user's name. Raises ValueError."""

@@ -146,7 +146,7 @@ class EarlyListener:
         self.accepting: Callable[[], asyncio.BaseProtocol] | None = None
 
     def accept(self) -> asyncio.BaseProtocol:
-        return self.accepting() if self.accepting is not None else _ClosedAtOnce()
+        return self.accepting() if self.accepting is not None else _RefusingProtocol()
 
     def close(self) -> None:
         self.accepting = None
@@ -155,6 +155,6 @@ class EarlyListener:
             self.listener = None
 
 
-class _ClosedAtOnce(asyncio.Protocol):
+class _RefusingProtocol(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         transport.close()

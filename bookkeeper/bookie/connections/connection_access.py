@@ -16,7 +16,7 @@ from typing import Final, Protocol
 from bookkeeper import wire
 from bookkeeper.access import LedgerOperation, Principal, QuotaRefusal
 from bookkeeper.bookie.connections.connection_audit import Audited, ConnectionAudit
-from bookkeeper.bookie.ownership.ledger_permissions import Asked, LedgerPermissions
+from bookkeeper.bookie.ownership.ledger_permissions import AccessRequest, LedgerPermissions
 from bookkeeper.bookie.ownership.operation import ADD, BIT, RECOVERY_ADD, REPAIRS, key_of, operation_of
 from bookkeeper.codec import Adds, Run
 from bookkeeper.ids import LedgerId
@@ -157,7 +157,9 @@ class ConnectionAccess:
         count: int,
     ) -> None:
         denied = partial(self._note, ledger_id, operation, count)
-        self._control.ask(ledger_id, Asked(self.who, operation, key, then, denied, partial(self._over, ledger_id)))
+        self._control.ask(
+            ledger_id, AccessRequest(self.who, operation, key, then, denied, partial(self._over, ledger_id))
+        )
 
     def _passes(self, ledger_id: LedgerId, operation: LedgerOperation, count: int) -> bool:
         """Note what is not allowed. Returns whether it is done all the same."""

@@ -16,7 +16,7 @@ HEARTBEAT: Final = "/heartbeat"
 BOOKIE: Final = "/api/v1/bookie"
 
 
-class Probed(NamedTuple):
+class HealthSnapshot(NamedTuple):
     """What the routes show, at one moment."""
 
     condition: BookieHealth
@@ -26,16 +26,16 @@ class Probed(NamedTuple):
     suspended: bool
 
 
-Route = Callable[[Probed], PageReply]
+Route = Callable[[HealthSnapshot], PageReply]
 
 
-def _is_ready(seen: Probed) -> PageReply:
+def _is_ready(seen: HealthSnapshot) -> PageReply:
     if seen.condition.problem == OK:
         return PageReply(200, "OK")
     return PageReply(503, "Bookie is not fully started yet")
 
 
-def _state(seen: Probed) -> PageReply:
+def _state(seen: HealthSnapshot) -> PageReply:
     condition = seen.condition
     return PageReply(
         200,
@@ -48,13 +48,13 @@ def _state(seen: Probed) -> PageReply:
     )
 
 
-def _sanity(seen: Probed) -> PageReply:
+def _sanity(seen: HealthSnapshot) -> PageReply:
     """Apache's bookie writes and reads a ledger to answer this; here the state that a write would meet is told."""
     condition = seen.condition
     return PageReply(200, {"passed": condition.problem == OK and condition.registered, "readOnly": condition.read_only})
 
 
-def _gc_details(seen: Probed) -> PageReply:
+def _gc_details(seen: HealthSnapshot) -> PageReply:
     return PageReply(
         200,
         [

@@ -90,7 +90,7 @@ class FollowedPolicy(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AccessRequest:
     """What somebody wants to do with a ledger."""
 
     who: Principal
@@ -107,7 +107,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class _LookedUp:
+class _OwnerLookup:
     """What the metadata say."""
 
     owner: Resource | None
@@ -137,7 +137,7 @@ class LedgerPermissions:
         self._made: dict[LedgerId, int | None] = {}
         """When ledgers were made that wait for a quota."""
         self._handed_over: dict[LedgerId, Resource] = {}
-        self._waiting: dict[LedgerId, deque[Asked]] = {}
+        self._waiting: dict[LedgerId, deque[AccessRequest]] = {}
         self._first_askers: Counter[str] = Counter()
         """How many of them wait because this name has asked."""
         self._reads = asyncio.Semaphore(READS)
@@ -195,7 +195,7 @@ class LedgerPermissions:
         owner = self._owner(ledger_id)
         return self._follower.policy.tenant_of(owner) if owner is not None else None
 
-    def ask(self, ledger_id: LedgerId, asked: Asked) -> None:
+    def ask(self, ledger_id: LedgerId, asked: AccessRequest) -> None:
         """Answer when it is known whether this is allowed, and, if it makes the ledger exist here, when its owner is
         durable. Requests for one ledger are answered in their order."""
         if (waiting := self._waiting.get(ledger_id)) is not None:
@@ -310,9 +310,9 @@ class LedgerPermissions:
 
     async def _settle(self, ledger_id: LedgerId) -> None:
         """Answer all who wait for a ledger, in their order."""
-        found: _LookedUp | None = None
+        found: _OwnerLookup | None = None
         if (seen := self._seen.get(ledger_id)) is not None:
-            found = _LookedUp(seen, None)
+            found = _OwnerLookup(seen, None)
         elif self._owner(ledger_id) is None:
             try:
                 async with asyncio.timeout(ANSWER_S), self._reads:
@@ -337,7 +337,7 @@ class LedgerPermissions:
             except Exception as error:  # those who wait behind it are answered all the same
                 self._log.error("a request that was allowed failed with an unexpected error", error)
 
-    async def _look_up(self, ledger_id: LedgerId) -> _LookedUp:
+    async def _look_up(self, ledger_id: LedgerId) -> _OwnerLookup:
         """Whose a ledger is, by the metadata. A ledger that the store does not show is looked for after a sync: what a
         follower shows may be old."""
         self._lookups.add()
@@ -348,13 +348,13 @@ class LedgerPermissions:
             try:
                 metadata = (await ledgers.read(ledger_id, fresh=True)).value
             except NoSuchLedgerError:
-                return _LookedUp(None, None)
+                return _OwnerLookup(None, None)
         owner = self._handed_over.get(ledger_id) or owner_in(metadata.custom)
         if owner is None:
             owner = await self._metadata.ledger_owners.claimed_by(ledger_id)
-        return _LookedUp(owner, metadata)
+        return _OwnerLookup(owner, metadata)
 
-    async def _judge(self, ledger_id: LedgerId, asked: Asked, found: _LookedUp | None) -> Status:
+    async def _judge(self, ledger_id: LedgerId, asked: AccessRequest, found: _OwnerLookup | None) -> Status:
         """Raises: BookKeeperError, OSError: an owner could not be kept."""
         owner = self._owner(ledger_id)
         if owner is not None:
@@ -378,7 +378,7 @@ class LedgerPermissions:
         return self._verdict(asked, owner)
 
     async def _beyond(
-        self, ledger_id: LedgerId, asked: Asked, owner: Resource, found: _LookedUp
+        self, ledger_id: LedgerId, asked: AccessRequest, owner: Resource, found: _OwnerLookup
     ) -> QuotaRefusal | None:
         """Count a ledger that begins here with a writer's first request, by the quotas of ledgers; or the one that is
         used up. One that began elsewhere is none: this bookie stands in for another, or gets a copy.
@@ -408,10 +408,10 @@ class LedgerPermissions:
             del self._made[ledger_id]
         return refusal
 
-    def _may(self, asked: Asked, owner: Resource) -> bool:
+    def _may(self, asked: AccessRequest, owner: Resource) -> bool:
         return bool(self._rights(asked.who, owner) & BIT[asked.operation])
 
-    def _verdict(self, asked: Asked, owner: Resource) -> Status:
+    def _verdict(self, asked: AccessRequest, owner: Resource) -> Status:
         if self._may(asked, owner):
             return Status.OK
         asked.denied()
@@ -425,7 +425,7 @@ class LedgerPermissions:
                 self._seen.clear()
             self._seen[ledger_id] = owner
 
-    async def _claim(self, ledger_id: LedgerId, asked: Asked, found: _LookedUp) -> Resource | None:
+    async def _claim(self, ledger_id: LedgerId, asked: AccessRequest, found: _OwnerLookup) -> Resource | None:
         """Make the principal of a first request the owner of a ledger that has none. Returns the owner; None: none."""
         wanted, metadata = ledgers_of(asked.who), found.metadata
         if wanted is None or metadata is None or asked.key is None or asked.operation not in CLAIMS:

@@ -117,7 +117,7 @@ def start_volumes(config: BookieConfig, seams: Seams, *, has_joined: bool, booki
                     place,
                     entry.state.value,
                 )
-        return _Several(config, seams, listed)
+        return _ManyVolumes(config, seams, listed)
     if disk.exists(os.path.join(config.directory, NAME)):
         raise CookieError(
             f"the bookie in {config.directory} has several ledger directories: name them (ledger_dirs; bk bookie "
@@ -128,10 +128,10 @@ def start_volumes(config: BookieConfig, seams: Seams, *, has_joined: bool, booki
 
 def only_volume(config: BookieConfig, seams: Seams) -> StartVolumes:
     """The one directory that the configuration names."""
-    return _Only(config, seams, VolumeList.of_one(config.storage.ledger_dir, config.storage.journal_dir))
+    return _SingleVolume(config, seams, VolumeList.of_one(config.storage.ledger_dir, config.storage.journal_dir))
 
 
-class _Only(StartVolumes):
+class _SingleVolume(StartVolumes):
     may_grow = False
     without_notes = "an empty disk"
 
@@ -151,7 +151,7 @@ class _Only(StartVolumes):
         return OneVolume(await open_engine(ONLY, "open"), configs[ONLY])
 
 
-class _Several(StartVolumes):
+class _ManyVolumes(StartVolumes):
     may_grow = True
 
     @property

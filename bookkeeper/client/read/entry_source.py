@@ -142,7 +142,7 @@ class EntrySource:
         """The ensemble in the order of asking: bookies take turns, the nearer ones first if this client knows how near
         they are, and those in quarantine or in a pause last."""
         watcher, pool, last = self.services.watcher, self.services.pool, self.last_resort
-        distance = self.services.places.distance
+        distance = self.services.locations.distance
         if not watcher.has_quarantined and not pool.has_pauses and not last:
             return self._order.next(ensemble, distance)
         away = distance or _nowhere
@@ -206,7 +206,7 @@ class RunRead:
             match effect:
                 case reader_machine.AskBookie():
                     self._ask(effect)
-                case reader_machine.EntriesFound():
+                case reader_machine.DeliverEntries():
                     self._on_found(effect)
                 case reader_machine.WakeAt():
                     if self._timer is not None:
@@ -226,7 +226,7 @@ class RunRead:
                 case _:
                     assert_never(effect)
 
-    def _on_found(self, found: reader_machine.EntriesFound) -> None:
+    def _on_found(self, found: reader_machine.DeliverEntries) -> None:
         self._found += self._got.pop((found.bookie, found.first))[: found.count]
         if not self._machine.done:
             return

@@ -13,7 +13,7 @@ from typing import Any
 from bookkeeper.errors import BookKeeperError, Outcome, PartialAppendError
 
 
-class _Each:
+class _EntryFutures:
     """A future for each of the entries ``first .. end - 1``; ``first`` moves on as they are confirmed."""
 
     __slots__ = ("end", "first", "futures")
@@ -67,7 +67,7 @@ class _Range:
             self.future.set_exception(partial(self.first, from_entry, error) if known else sent(error))
 
 
-class _All:
+class _RunFuture:
     """A future for everything up to ``last``; it gets that id."""
 
     __slots__ = ("future", "last")
@@ -92,16 +92,16 @@ class AppendFutures:
     """The futures of entries that were given to the machine and are neither confirmed nor failed."""
 
     def __init__(self) -> None:
-        self._waiting: deque[_Each | _Range | _All] = deque()
+        self._waiting: deque[_EntryFutures | _Range | _RunFuture] = deque()
         """In entry order."""
 
     def __len__(self) -> int:
-        return sum(each.end - each.first if isinstance(each, _Each) else 1 for each in self._waiting)
+        return sum(each.end - each.first if isinstance(each, _EntryFutures) else 1 for each in self._waiting)
 
     def expect_each(self, first: int, futures: Sequence[asyncio.Future[Any]]) -> None:
         """One future for each of consecutive entries; each gets its id. ``futures`` must not be changed afterwards."""
         if futures:
-            self._waiting.append(_Each(first, futures))
+            self._waiting.append(_EntryFutures(first, futures))
 
     def expect_run(self, first: int, count: int, future: asyncio.Future[Any]) -> None:
         """One future for a run; it gets the range of its ids."""
@@ -109,7 +109,7 @@ class AppendFutures:
 
     def expect_all(self, last: int, future: asyncio.Future[Any]) -> None:
         """A future for everything up to ``last``; it gets that id."""
-        self._waiting.append(_All(last, future))
+        self._waiting.append(_RunFuture(last, future))
 
     def confirm(self, end: int) -> None:
         """Every entry below ``end`` is durable."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
-from bookkeeper.client.write.lac_turns import LAC_REST_S, AnotherTurn, LacTurns
+from bookkeeper.client.write.lac_turns import LAC_REST_S, AskNextTurn, LacTurns
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger import DigestScheme
@@ -70,7 +70,7 @@ class LacSender:
     def _on_turn(self) -> None:
         """Tell bookies the last add confirmed, unless an append is about to carry it, or has left with it."""
         step = self._turns.on_turn(idle=self._is_idle() and self._writer.lac_to_publish() is not None)
-        if step is AnotherTurn.LATER:
+        if step is AskNextTurn.LATER:
             self._loop.call_soon(self._on_turn)
         elif step is not None and not self._is_stopped and (lac := self._writer.lac_to_publish()) is not None:
             now = self._spec.ack_quorum_of(step.bookies)

@@ -22,7 +22,7 @@ LAC_REST_S: Final = 0.002
 """So long after an ack quorum the other bookies are told, too, unless an add has told them."""
 
 
-class AnotherTurn(Enum):
+class AskNextTurn(Enum):
     """Ask again after another turn of the loop."""
 
     LATER = "another turn"
@@ -47,11 +47,11 @@ class LacTurns:
             self._left = 1 if self._row >= PACED and self._row % LOOK else LAC_TURNS
         return begins
 
-    def on_turn(self, *, idle: bool) -> AnotherTurn | PublishLac | None:
+    def on_turn(self, *, idle: bool) -> AskNextTurn | PublishLac | None:
         """A turn has passed. Returns what to publish; None: an append carries it (not ``idle``)."""
         self._left -= 1
         if idle and self._left > 0:
-            return AnotherTurn.LATER
+            return AskNextTurn.LATER
         wanted, self._wanted = self._wanted, None
         self._row = self._row + 1 if idle else 0
         return wanted if idle else None

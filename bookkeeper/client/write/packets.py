@@ -60,7 +60,7 @@ class _Frames:
         return (memoryview(self._frames)[start : self._ends[end - 1]],)
 
 
-class _FramesApart:
+class _SplitFrames:
     """A run of large entries: the beginning of each frame, and its payload."""
 
     __slots__ = ("_pieces", "count", "first", "size", "whole")
@@ -93,7 +93,7 @@ class Packets:
         self.framing = framing
         """What the frames of the ledger have in common."""
         self._striped = spec.is_striped
-        self._runs: deque[_Frames | _FramesApart] = deque()
+        self._runs: deque[_Frames | _SplitFrames] = deque()
         self._stripes: dict[tuple[int, int, int, int], array[int]] = {}
         self.size = 0
         """Bytes held."""
@@ -118,7 +118,7 @@ class Packets:
         )
         held = self._runs
         assert not held or held[-1].first + held[-1].count == run.first, "runs follow each other"
-        kept = _FramesApart(run.first, frames, ends, payloads) if apart else _Frames(run.first, run.count, frames, ends)
+        kept = _SplitFrames(run.first, frames, ends, payloads) if apart else _Frames(run.first, run.count, frames, ends)
         held.append(kept)
         self.size += kept.size
 
@@ -154,7 +154,7 @@ class Packets:
             pieces += self._cut(run, position, max(first, run.first), min(end, run.first + run.count))
         return pieces
 
-    def _cut(self, run: _Frames | _FramesApart, position: int, first: int, end: int) -> Sequence[Buffer]:
+    def _cut(self, run: _Frames | _SplitFrames, position: int, first: int, end: int) -> Sequence[Buffer]:
         """The run's frames of ``first .. end - 1`` that this bookie holds; empty if it holds none."""
         if self._striped:
             held = self._stripe(position, first, end - first, first - run.first)

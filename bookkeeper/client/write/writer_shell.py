@@ -266,11 +266,11 @@ class WriterShell:
                     assert self.closing is not None
                     if not self.closing.done():
                         self.closing.set_exception(effect.error)
-                case writer_machine.MoreRoom():
+                case writer_machine.ResumeCallers():
                     self.on_progress()
                 case writer_machine.CloseMetadata():
                     self._tasks.start(self._close_metadata(effect), "close")
-                case writer_machine.NoteMissing():
+                case writer_machine.MarkMissing():
                     self._marks.missing.note(effect.bookie, effect.first, effect.last)
                     if self.closing is None:  # at once: this writer may never close
                         self._marks.mark_soon()

@@ -52,7 +52,7 @@ _LENGTH_MAX: Final = 1 << 62
 # -- adds, on the bookie ---------------------------------------------------------------------------------
 
 
-class _Found:
+class _SplitAdds:
     """What one call of ``split_adds`` has found: adds, where each ends, and runs of neighbours.
 
     A run ends where ledger, key or flag change, or the ids do not ascend.
@@ -174,7 +174,7 @@ def split_adds(
     if room is not None:
         check_bounds(len(room), out_start, len(room))
     record_start = 0 if room is None else out_start
-    found = _Found(room, record_start)
+    found = _SplitAdds(room, record_start)
     slow: list[tuple[int, int]] = []
     slow_after: list[int] = []
     v2, full, error = v2_only, False, None

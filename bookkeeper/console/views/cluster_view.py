@@ -23,8 +23,8 @@ from bookkeeper.console.panels import (
     Tone,
 )
 from bookkeeper.console.picture import BookiesPicture, LedgersPicture
-from bookkeeper.console.resident import Kept
-from bookkeeper.console.views.view import PageAsked, PageView, ShownAction, age_of, not_found, problem_of, waiting
+from bookkeeper.console.resident import CachedValue
+from bookkeeper.console.views.view import PageView, ShownAction, ViewRequest, age_of, not_found, problem_of, waiting
 from bookkeeper.ids import BookieId, some_of
 
 NAV = "/"
@@ -38,14 +38,17 @@ PanelLine = tuple[str, str, str, Tone]
 
 
 def cluster_page(
-    bookies: Kept[BookiesPicture], ledgers: Kept[LedgersPicture], panels: Sequence[PanelLine], asked: PageAsked
+    bookies: CachedValue[BookiesPicture],
+    ledgers: CachedValue[LedgersPicture],
+    panels: Sequence[PanelLine],
+    asked: ViewRequest,
 ) -> PageView:
     """The first page."""
     if (picture := bookies.value) is None:
         return waiting("Cluster", NAV, bookies, "The bookies are being asked")
     found = ledgers.value
     blocks: list[ShownBlock] = [
-        *show_blocks([*_notes(picture, found), _facts(picture, found)], asked.place, asked.now_ms),
+        *show_blocks([*_notes(picture, found), _facts(picture, found)], asked.address, asked.now_ms),
         *_racks(picture, asked),
         _bookies(picture, found.ledgers if found is not None else None, asked),
     ]
@@ -120,7 +123,7 @@ def _facts(picture: BookiesPicture, found: LedgersPicture | None) -> PanelFacts:
     return PanelFacts(facts)
 
 
-def _racks(picture: BookiesPicture, asked: PageAsked) -> list[ShownBlock]:
+def _racks(picture: BookiesPicture, asked: ViewRequest) -> list[ShownBlock]:
     """The racks, where there are several."""
     racks: dict[str, list[BookieStatus]] = {}
     for each in picture.status.bookies:
@@ -144,9 +147,9 @@ def _racks(picture: BookiesPicture, asked: PageAsked) -> list[ShownBlock]:
     return [show_table("Racks", columns, rows, "", _all(rows), asked.now_ms)]
 
 
-def _bookies(picture: BookiesPicture, ledgers: LedgerList | None, asked: PageAsked) -> ShownBlock:
+def _bookies(picture: BookiesPicture, ledgers: LedgerList | None, asked: ViewRequest) -> ShownBlock:
     there = sorted(picture.status.bookies, key=lambda each: (picture.places[each.bookie], each.bookie))
-    turned = paging(asked.place, "rows", asked.place.number("rows"), len(there))
+    turned = paging(asked.address, "rows", asked.address.number("rows"), len(there))
     rows = [_bookie_row(each, picture, ledgers) for each in there[max(0, turned.first - 1) : turned.last]]
     return show_table("Bookies", _COLUMNS, rows, "The cluster has no bookies", turned, asked.now_ms)
 
@@ -166,7 +169,7 @@ def _bookie_row(each: BookieStatus, picture: BookiesPicture, ledgers: LedgerList
     )
 
 
-def _panels(panels: Sequence[PanelLine], asked: PageAsked) -> ShownBlock:
+def _panels(panels: Sequence[PanelLine], asked: ViewRequest) -> ShownBlock:
     rows = [(PageLink(title, path), StateWord(summary, tone)) for path, title, summary, tone in panels]
     return show_table("Panels", ("panel", "says"), rows, "", _all(rows), asked.now_ms)
 
@@ -189,9 +192,11 @@ def disk_in_use(total: int | None, free: int | None) -> Cell:
     return Proportion(used, total, Tone.WARN if used / total >= FULL else Tone.PLAIN)
 
 
-def bookie_page(bookies: Kept[BookiesPicture], ledgers: Kept[LedgersPicture], asked: PageAsked) -> PageView:
+def bookie_page(
+    bookies: CachedValue[BookiesPicture], ledgers: CachedValue[LedgersPicture], asked: ViewRequest
+) -> PageView:
     """The page of one bookie."""
-    name = asked.place.params.get("of", "")
+    name = asked.address.params.get("of", "")
     if (picture := bookies.value) is None:
         return waiting("Bookie", NAV, bookies, "The bookies are being asked")
     found = next((each for each in picture.status.bookies if each.bookie == name), None)
@@ -204,7 +209,7 @@ def bookie_page(bookies: Kept[BookiesPicture], ledgers: Kept[LedgersPicture], as
     blocks: list[PanelBlock] = [PanelFacts(facts)]
     if found.problem:
         blocks.append(PanelNote(f"It does not say how full it is: {found.problem}", Tone.WARN))
-    shown = show_blocks(blocks, asked.place, asked.now_ms)
+    shown = show_blocks(blocks, asked.address, asked.now_ms)
     if listed is not None:
         path = f"/ledgers?{urlencode({'bookie': name})}"
         rows = [(PageLink(counted(listed.on_bookie(name), "ledger"), path),)]
@@ -220,7 +225,7 @@ def bookie_page(bookies: Kept[BookiesPicture], ledgers: Kept[LedgersPicture], as
     )
 
 
-def _bookie_actions(bookie: BookieId, state: str, asked: PageAsked) -> Iterable[ShownAction]:
+def _bookie_actions(bookie: BookieId, state: str, asked: ViewRequest) -> Iterable[ShownAction]:
     if asked.offers("read-only") and state != "read-only":
         yield ShownAction(
             "read-only",

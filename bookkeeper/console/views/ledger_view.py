@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bookkeeper.amounts import counted, state_in_words
-from bookkeeper.console.blocks import Place, ShownBlock, paging, show_blocks, show_table
+from bookkeeper.console.blocks import PageAddress, ShownBlock, paging, show_blocks, show_table
 from bookkeeper.console.cells import PageLink
 from bookkeeper.console.drawing import FRAGMENTS, drawing_of
 from bookkeeper.console.panels import (
@@ -20,7 +20,7 @@ from bookkeeper.console.panels import (
     Tone,
 )
 from bookkeeper.console.views.ledgers_view import NAV
-from bookkeeper.console.views.view import PageAsked, PageView, ShownAction
+from bookkeeper.console.views.view import PageView, ShownAction, ViewRequest
 from bookkeeper.ids import NO_ENTRY, LedgerId
 from bookkeeper.ledger import LedgerMetadata
 from bookkeeper.replication.inspection.explain import CopyState, ExplainedRange, Loss
@@ -37,7 +37,7 @@ COPY_TONES = {
 
 
 def ledger_page(
-    ledger_id: LedgerId, metadata: LedgerMetadata, explained: ExplainedLedger | None, why: str, asked: PageAsked
+    ledger_id: LedgerId, metadata: LedgerMetadata, explained: ExplainedLedger | None, why: str, asked: ViewRequest
 ) -> PageView:
     """The page of a ledger.
 
@@ -58,17 +58,17 @@ def ledger_page(
     actions = (repair,) if asked.offers("repair") else ()
     if explained is None:
         blocks: list[PanelBlock] = [PanelNote(f"Its bookies could not be asked: {why}", Tone.WARN), facts]
-        shown = (*show_blocks(blocks, asked.place, asked.now_ms), *_custom(metadata, asked))
+        shown = (*show_blocks(blocks, asked.address, asked.now_ms), *_custom(metadata, asked))
         return PageView(title, NAV, shown, state_in_words(metadata.state.name), actions=actions)
     ranges = explained.ranges
-    at = asked.place.number("fragments")
-    turned = paging(asked.place, "fragments", at, len(ranges), FRAGMENTS)
+    at = asked.address.number("fragments")
+    turned = paging(asked.address, "fragments", at, len(ranges), FRAGMENTS)
     some = ranges[max(0, turned.first - 1) : turned.last]
     rows = [_range_row(each, explained) for each in some]
     columns = ("entries", "bookie", "rack", "copy", "lacks", "one more failure loses", "two more lose", "remarks")
     table = show_table("Copies", columns, [row for group in rows for row in group], "No entries", turned, asked.now_ms)
     summary, tone = _summary(explained)
-    notes = show_blocks([*_notes(explained), facts, _losses(explained)], asked.place, asked.now_ms)
+    notes = show_blocks([*_notes(explained), facts, _losses(explained)], asked.address, asked.now_ms)
     return PageView(
         title,
         NAV,
@@ -141,7 +141,7 @@ def _range_row(each: ExplainedRange, found: ExplainedLedger) -> list[Sequence[Ce
         rows.append(
             (
                 _span(each) if first else "",
-                PageLink(copy.bookie, Place("/bookies").with_param("of", copy.bookie)),
+                PageLink(copy.bookie, PageAddress("/bookies").with_param("of", copy.bookie)),
                 found.places[copy.bookie],
                 StateWord(copy.state.value, COPY_TONES[copy.state]),
                 copy.missing or None,
@@ -167,11 +167,11 @@ def _in_words(each: ExplainedRange, loss: Loss) -> str:
     return f"{how_many} ({', '.join(loss.bookies)})" if loss.bookies else f"no more than now: {how_many}"
 
 
-def _custom(metadata: LedgerMetadata, asked: PageAsked) -> list[ShownBlock]:
+def _custom(metadata: LedgerMetadata, asked: ViewRequest) -> list[ShownBlock]:
     if not metadata.custom:
         return []
     rows = tuple((key, _text(value)) for key, value in sorted(metadata.custom.items()))
-    return show_blocks([PanelTable(("key", "value"), rows, "Custom metadata")], asked.place, asked.now_ms)
+    return show_blocks([PanelTable(("key", "value"), rows, "Custom metadata")], asked.address, asked.now_ms)
 
 
 def _text(value: bytes) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from urllib.parse import urlencode
 
 from bookkeeper.amounts import counted, time_in_words
-from bookkeeper.console.blocks import ROWS, Place, paging, show_blocks, show_table
+from bookkeeper.console.blocks import ROWS, PageAddress, paging, show_blocks, show_table
 from bookkeeper.console.cells import PageLink
 from bookkeeper.console.ledger_list import HEALTHS, MARKED, UNREADABLE, LedgerFilter, LedgerRow
 from bookkeeper.console.panels import (
@@ -21,12 +21,12 @@ from bookkeeper.console.panels import (
     Tone,
 )
 from bookkeeper.console.picture import DeletedRow, LedgersPicture
-from bookkeeper.console.resident import Kept
+from bookkeeper.console.resident import CachedValue
 from bookkeeper.console.views.view import (
     Choice,
-    PageAsked,
     PageView,
     ShownAction,
+    ViewRequest,
     age_of,
     not_found,
     problem_of,
@@ -40,16 +40,16 @@ _STATES = ("open", "in recovery", "closed", UNREADABLE)
 HEALTH_TONES = {"well": Tone.GOOD, "short": Tone.WARN, "lost": Tone.BAD, UNREADABLE: Tone.BAD, MARKED: Tone.WARN}
 
 
-def ledgers_page(ledgers: Kept[LedgersPicture], read_so_far: int, asked: PageAsked) -> PageView:
+def ledgers_page(ledgers: CachedValue[LedgersPicture], read_so_far: int, asked: ViewRequest) -> PageView:
     """One page of the list."""
     if (picture := ledgers.value) is None:
         return waiting("Ledgers", NAV, ledgers, f"The ledgers are being read: {read_so_far} so far")
-    params = asked.place.params
+    params = asked.address.params
     wanted = LedgerFilter(params.get("state", ""), params.get("health", ""), params.get("bookie", ""))
     newest_first = params.get("order") != "oldest"
-    at = asked.place.number("rows")
+    at = asked.address.number("rows")
     found = picture.ledgers.select(wanted, at, ROWS, newest_first=newest_first)
-    turned = paging(asked.place, "rows", at, found.total)
+    turned = paging(asked.address, "rows", at, found.total)
     table = show_table(
         "", _COLUMNS, [_row(each) for each in found.rows], "There is no such ledger", turned, asked.now_ms
     )
@@ -62,14 +62,14 @@ def ledgers_page(ledgers: Kept[LedgersPicture], read_so_far: int, asked: PageAsk
         age=age_of(ledgers, asked.now_ms),
         problem=problem_of(ledgers),
         refresh_s=asked.refresh_s,
-        choices=_choices(picture, wanted, asked.place, newest_first),
+        choices=_choices(picture, wanted, asked.address, newest_first),
     )
 
 
 def _choices(
-    picture: LedgersPicture, wanted: LedgerFilter, place: Place, newest_first: bool
+    picture: LedgersPicture, wanted: LedgerFilter, address: PageAddress, newest_first: bool
 ) -> tuple[tuple[str, tuple[Choice, ...]], ...]:
-    first = Place(place.path, {key: word for key, word in place.params.items() if key != "rows"})
+    first = PageAddress(address.path, {key: word for key, word in address.params.items() if key != "rows"})
     listed = picture.ledgers
 
     def among(name: str, words: Sequence[str], chosen: str, counts: dict[str, int]) -> tuple[Choice, ...]:
@@ -113,13 +113,13 @@ def _row(each: LedgerRow) -> Sequence[Cell]:
 # -- deleted ---------------------------------------------------------------------------------------------------
 
 
-def deleted_page(ledgers: Kept[LedgersPicture], asked: PageAsked) -> PageView:
+def deleted_page(ledgers: CachedValue[LedgersPicture], asked: ViewRequest) -> PageView:
     """The deleted ledgers that can be brought back."""
     if (picture := ledgers.value) is None:
         return waiting("Deleted ledgers", DELETED, ledgers, "The ledgers are being read")
-    if of := asked.place.params.get("of", ""):
+    if of := asked.address.params.get("of", ""):
         return _one_deleted(of, picture, ledgers, asked)
-    turned = paging(asked.place, "rows", asked.place.number("rows"), len(picture.deleted))
+    turned = paging(asked.address, "rows", asked.address.number("rows"), len(picture.deleted))
     rows: list[Sequence[Cell | PageLink]] = [
         (
             PageLink(str(each.ledger_id), f"{DELETED}?{urlencode({'of': each.ledger_id})}"),
@@ -137,7 +137,7 @@ def deleted_page(ledgers: Kept[LedgersPicture], asked: PageAsked) -> PageView:
     return PageView(
         "Deleted ledgers",
         DELETED,
-        (*show_blocks([note], asked.place, asked.now_ms), table),
+        (*show_blocks([note], asked.address, asked.now_ms), table),
         f"{counted(len(picture.deleted), 'deleted ledger')} can be brought back",
         age=age_of(ledgers, asked.now_ms),
         problem=problem_of(ledgers),
@@ -145,7 +145,9 @@ def deleted_page(ledgers: Kept[LedgersPicture], asked: PageAsked) -> PageView:
     )
 
 
-def _one_deleted(of: str, picture: LedgersPicture, ledgers: Kept[LedgersPicture], asked: PageAsked) -> PageView:
+def _one_deleted(
+    of: str, picture: LedgersPicture, ledgers: CachedValue[LedgersPicture], asked: ViewRequest
+) -> PageView:
     found = next((each for each in picture.deleted if str(each.ledger_id) == of), None)
     if found is None:
         return not_found("Deleted ledger", DELETED, "No deleted ledger of this number can be brought back")
@@ -165,7 +167,7 @@ def _one_deleted(of: str, picture: LedgersPicture, ledgers: Kept[LedgersPicture]
     return PageView(
         f"Deleted ledger {found.ledger_id}",
         DELETED,
-        tuple(show_blocks(blocks, asked.place, asked.now_ms)),
+        tuple(show_blocks(blocks, asked.address, asked.now_ms)),
         age=age_of(ledgers, asked.now_ms),
         problem=problem_of(ledgers),
         actions=(purge,) if asked.offers("purge") else (),

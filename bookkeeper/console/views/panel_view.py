@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bookkeeper.console.blocks import show_blocks
 from bookkeeper.console.panels import Panel, PanelPage, Tone
-from bookkeeper.console.resident import Kept
-from bookkeeper.console.views.view import PageAsked, PageView, age_of, problem_of, waiting
+from bookkeeper.console.resident import CachedValue
+from bookkeeper.console.views.view import PageView, ViewRequest, age_of, problem_of, waiting
 
 
 def panel_path(name: str) -> str:
@@ -13,7 +13,7 @@ def panel_path(name: str) -> str:
     return f"/panels/{name}"
 
 
-def panel_page(panel: Panel, kept: Kept[PanelPage], asked: PageAsked) -> PageView:
+def panel_page(panel: Panel, kept: CachedValue[PanelPage], asked: ViewRequest) -> PageView:
     """A panel's page as it was read last."""
     nav = panel_path(panel.name)
     if kept.value is None:
@@ -22,7 +22,7 @@ def panel_page(panel: Panel, kept: Kept[PanelPage], asked: PageAsked) -> PageVie
     return PageView(
         panel.title,
         nav,
-        tuple(show_blocks(page.blocks, asked.place, asked.now_ms, panel.name)),
+        tuple(show_blocks(page.blocks, asked.address, asked.now_ms, panel.name)),
         page.summary,
         page.tone,
         age_of(kept, asked.now_ms),
@@ -31,9 +31,9 @@ def panel_page(panel: Panel, kept: Kept[PanelPage], asked: PageAsked) -> PageVie
     )
 
 
-def detail_page(panel: Panel, key: str, page: PanelPage, asked: PageAsked) -> PageView:
+def detail_page(panel: Panel, key: str, page: PanelPage, asked: ViewRequest) -> PageView:
     """A panel's page of one thing."""
-    blocks = tuple(show_blocks(page.blocks, asked.place, asked.now_ms, panel.name))
+    blocks = tuple(show_blocks(page.blocks, asked.address, asked.now_ms, panel.name))
     return PageView(
         f"{panel.title}: {key}",
         panel_path(panel.name),
@@ -45,7 +45,7 @@ def detail_page(panel: Panel, key: str, page: PanelPage, asked: PageAsked) -> Pa
     )
 
 
-def panel_line(panel: Panel, kept: Kept[PanelPage]) -> tuple[str, str, str, Tone]:
+def panel_line(panel: Panel, kept: CachedValue[PanelPage]) -> tuple[str, str, str, Tone]:
     """What the first page says of a panel: path, title, summary, tone."""
     if kept.value is None:
         said = kept.problem or "not read yet"

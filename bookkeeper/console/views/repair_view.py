@@ -22,14 +22,14 @@ from bookkeeper.console.panels import (
     Tone,
 )
 from bookkeeper.console.picture import BookiesPicture, LedgersPicture
-from bookkeeper.console.resident import Kept
-from bookkeeper.console.views.view import PageAsked, PageView, age_of, problem_of, waiting
+from bookkeeper.console.resident import CachedValue
+from bookkeeper.console.views.view import PageView, ViewRequest, age_of, problem_of, waiting
 
 NAV = "/repair"
 
 
 def repair_page(
-    bookies: Kept[BookiesPicture], ledgers: Kept[LedgersPicture], doing: Iterable[str], asked: PageAsked
+    bookies: CachedValue[BookiesPicture], ledgers: CachedValue[LedgersPicture], doing: Iterable[str], asked: ViewRequest
 ) -> PageView:
     """Under-replication, with progress and reasons. ``doing``: what this console was asked to do and still does."""
     if (picture := bookies.value) is None:
@@ -70,7 +70,7 @@ def repair_page(
     return PageView(
         "Repair",
         NAV,
-        tuple(show_blocks(blocks, asked.place, asked.now_ms)),
+        tuple(show_blocks(blocks, asked.address, asked.now_ms)),
         said,
         Tone.BAD if stuck else Tone.WARN if status.marked else Tone.GOOD,
         age_of(bookies, asked.now_ms),

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bookkeeper.amounts import time_in_words
-from bookkeeper.console.blocks import Place, ShownBlock
+from bookkeeper.console.blocks import PageAddress, ShownBlock
 from bookkeeper.console.cells import SIGNS, PageLink, span
 from bookkeeper.console.drawing import Drawing
 from bookkeeper.console.panels import Tone
-from bookkeeper.console.resident import Kept
+from bookkeeper.console.resident import CachedValue
 
 SOON_S: Final = 1.0
 """Seconds after which a browser asks again for a page whose data are not there yet."""
@@ -71,10 +71,10 @@ class PageView:
 
 
 @dataclass(frozen=True, slots=True)
-class PageAsked:
+class ViewRequest:
     """What a page is asked for."""
 
-    place: Place
+    address: PageAddress
     now_ms: int
     refresh_s: float
     """After how many seconds there may be news."""
@@ -82,17 +82,17 @@ class PageAsked:
     """Whether an action is switched on."""
 
 
-def age_of(kept: Kept[Any], now_ms: int) -> str:
+def age_of(kept: CachedValue[Any], now_ms: int) -> str:
     """How old a value is, for people."""
     return f"as of {time_in_words(max(0, now_ms - kept.at_ms) / 1000)} ago, read in {span(kept.took_s)}"
 
 
-def problem_of(kept: Kept[Any]) -> str:
+def problem_of(kept: CachedValue[Any]) -> str:
     """Why nothing newer is there, for people."""
     return f"Nothing newer can be shown: {kept.problem}" if kept.problem else ""
 
 
-def waiting(title: str, nav: str, kept: Kept[Any], text: str) -> PageView:
+def waiting(title: str, nav: str, kept: CachedValue[Any], text: str) -> PageView:
     """A page whose data are not there yet."""
     return PageView(title, nav, summary=text, problem=problem_of(kept), refresh_s=SOON_S)
 

@@ -17,8 +17,8 @@ from bookkeeper.ledger.read.last_add_confirmed import KnownLac, LacByCoverage, L
 from bookkeeper.ledger.read.read_plan import ReadShare, RunLength, plan_reads
 from bookkeeper.ledger.read.reader import (
     AskBookie,
+    DeliverEntries,
     Effect,
-    EntriesFound,
     FailRead,
     FragmentReader,
     RefreshMetadata,
@@ -29,8 +29,8 @@ from bookkeeper.ledger.read.replica_order import ReplicaOrder
 __all__ = [
     "AskBookie",
     "BatchSupport",
+    "DeliverEntries",
     "Effect",
-    "EntriesFound",
     "FailRead",
     "FragmentReader",
     "HedgedReads",

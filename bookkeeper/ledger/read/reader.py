@@ -51,7 +51,7 @@ class AskBookie:
 
 
 @dataclass(frozen=True, slots=True)
-class EntriesFound:
+class DeliverEntries:
     """Give the caller the entries ``first .. first + count - 1`` that came from ``bookie``."""
 
     bookie: BookieId
@@ -80,7 +80,7 @@ class FailRead:
     error: BookKeeperError
 
 
-Effect = AskBookie | EntriesFound | ReportCorrupt | RefreshMetadata | FailRead | WakeAt
+Effect = AskBookie | DeliverEntries | ReportCorrupt | RefreshMetadata | FailRead | WakeAt
 
 
 class _Step(Enum):
@@ -93,7 +93,7 @@ class _Step(Enum):
 class FragmentReader:
     """Reads one run of one fragment. ``order``: the ensemble, nearest or least loaded first (a preference).
 
-    Ends with ``EntriesFound`` of the last entry, or with ``FailRead``.
+    Ends with ``DeliverEntries`` of the last entry, or with ``FailRead``.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class FragmentReader:
         if self._step is not _Step.ASKING or first != self.first or bookie not in self._asked:
             return []  # another bookie was faster
         count = min(count, self.end - first)
-        effects: list[Effect] = [EntriesFound(bookie, self.first, count)]
+        effects: list[Effect] = [DeliverEntries(bookie, self.first, count)]
         self.first = EntryId(first + count)
         self._bytes_left -= size
         if self.first == self.end or self._bytes_left <= 0:

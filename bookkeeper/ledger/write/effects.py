@@ -166,12 +166,12 @@ class CloseFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class MoreRoom:
+class ResumeCallers:
     """``must_wait`` has become false without a confirm: callers that wait for room may continue (W12)."""
 
 
 @dataclass(frozen=True, slots=True)
-class NoteMissing:
+class MarkMissing:
     """Note that ``bookie`` lacks its share of the confirmed entries ``first .. last`` (W14), and mark the ledger as
     under-replicated on it, at the latest when it is closed."""
 
@@ -190,11 +190,11 @@ Effect = (
     | WatchIncarnation
     | PublishLac
     | CloseMetadata
-    | NoteMissing
+    | MarkMissing
     | SendForce
     | ForceDone
     | ForceFailed
     | CloseFailed
-    | MoreRoom
+    | ResumeCallers
     | WakeAt
 )

@@ -4,7 +4,7 @@ On a striped ledger (E > Qw) a member holds only some of the entries of a run. I
 
 Rules
     W8   Packets are built once and sent again as they are; a pending entry's packet is never given up.
-    W14  ``NoteMissing`` says what a member lacks of what is confirmed.
+    W14  ``MarkMissing`` says what a member lacks of what is confirmed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from bookkeeper.ids import EntryId
 from bookkeeper.ledger.ensemble.member import EnsembleMember
 from bookkeeper.ledger.ensemble.writer_ensemble import WriterEnsemble
 from bookkeeper.ledger.quorum import QuorumSpec
-from bookkeeper.ledger.write.effects import Effect, NoteMissing, SendAdds
+from bookkeeper.ledger.write.effects import Effect, MarkMissing, SendAdds
 from bookkeeper.ledger.write.progress import WriterProgress
 
 
@@ -64,7 +64,7 @@ class MemberShares:
 
     def note_missing(self, member: EnsembleMember, first: int, last: int, effects: list[Effect]) -> None:
         """Note which of these confirmed entries a member never acknowledged (W14)."""
-        effects += [NoteMissing(member.bookie, low, high) for low, high in self._ensemble.missing(member, first, last)]
+        effects += [MarkMissing(member.bookie, low, high) for low, high in self._ensemble.missing(member, first, last)]
 
     def note_missing_of(self, effects: list[Effect], *, live: bool) -> None:
         """Note what the live members, or the failed ones, lack of everything confirmed (W14)."""

@@ -62,9 +62,9 @@ from bookkeeper.ledger.write.effects import (
     Encode,
     FailAdds,
     ForceFailed,
-    MoreRoom,
     PublishLac,
     Release,
+    ResumeCallers,
 )
 from bookkeeper.ledger.write.end_reasons import ended_by, ended_while_changing, not_acknowledged
 from bookkeeper.ledger.write.ensemble_changes import EnsembleChanges
@@ -351,7 +351,7 @@ class LedgerWriter:
     def _go_on_after_ack(self, now: float) -> list[Effect]:
         effects = self._go_on_forcing(now)
         if self._ensemble.has_caught_up():
-            effects.append(MoreRoom())
+            effects.append(ResumeCallers())
         return effects
 
     # -- last add confirmed without an add (W16) --------------------------------------------------------

@@ -27,11 +27,11 @@ from bookkeeper.codec import ReadReplies, ReplyRun
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.net.replies.deliveries import (
     Callback,
+    DeliverReads,
     Delivery,
     Key,
     PendingReads,
     PendingRequest,
-    ReadsFound,
     ReadSink,
     SendFrame,
     StreamReplies,
@@ -47,7 +47,7 @@ from bookkeeper.wire import Dialect, Operation
 
 
 @dataclass(slots=True, eq=False)
-class _HeldRead:
+class _DeferredRead:
     """One read of several, which had to wait for a fence of the same entry and was sent alone."""
 
     key: Key
@@ -63,8 +63,8 @@ class _HeldRead:
         return self.reads.ended
 
 
-_Single = PendingRequest | _HeldRead
-_Waiting = PendingRequest | PendingReads | _HeldRead
+_Single = PendingRequest | _DeferredRead
+_Waiting = PendingRequest | PendingReads | _DeferredRead
 
 
 class OrderMatcher:
@@ -109,7 +109,7 @@ class OrderMatcher:
             key = (Operation.READ, ledger_id, entry_id)
             if self._must_wait(key, fence=False):
                 frame = codec.encode_reads(Dialect.V2, ledger_id, [entry_id], 0)
-                self._held.setdefault(key, deque()).append(_HeldRead(key, frame, reads))
+                self._held.setdefault(key, deque()).append(_DeferredRead(key, frame, reads))
                 continue
             line = lines.get(key)
             if line is None:
@@ -184,7 +184,7 @@ class OrderMatcher:
                     self._found(current, picked)
                 current, picked, entries = pending, [], []
                 if pending.sink is not None:
-                    deliveries.append(ReadsFound(pending.sink, buffer, replies, picked, entries))
+                    deliveries.append(DeliverReads(pending.sink, buffer, replies, picked, entries))
             picked.append(i)
             entries.append(entry_id)
         if current is not None:
@@ -201,7 +201,7 @@ class OrderMatcher:
             self.outstanding -= 1
         if isinstance(pending, PendingRequest):
             return pending.answer(reply)
-        return (pending.reads if isinstance(pending, _HeldRead) else pending).answer(entry_id, reply)
+        return (pending.reads if isinstance(pending, _DeferredRead) else pending).answer(entry_id, reply)
 
     def on_reply(self, header: wire.RequestHeader, reply: wire.Reply) -> list[Delivery]:
         """Any other reply."""
@@ -219,7 +219,7 @@ class OrderMatcher:
         found: dict[PendingRequest | PendingReads, None] = {}
         for line in self._lines():
             for pending in line:
-                whole = pending.reads if isinstance(pending, _HeldRead) else pending
+                whole = pending.reads if isinstance(pending, _DeferredRead) else pending
                 if not whole.ended:
                     found[whole] = None
         return list(found)
@@ -271,7 +271,7 @@ class OrderMatcher:
         for line in self._lines():
             for pending in line:
                 if not isinstance(pending, PendingRequest):
-                    reads = pending.reads if isinstance(pending, _HeldRead) else pending
+                    reads = pending.reads if isinstance(pending, _DeferredRead) else pending
                     places[reads] = places.get(reads, 0) + 1
         return places
 

@@ -22,10 +22,10 @@ from bookkeeper.codec import STREAM_SHIFT, ReadReplies, ReplyRun
 from bookkeeper.ids import LedgerId
 from bookkeeper.net.replies.deliveries import (
     Callback,
+    DeliverReads,
     Delivery,
     PendingReads,
     PendingRequest,
-    ReadsFound,
     ReadSink,
     StreamReplies,
     TransactionIds,
@@ -100,7 +100,7 @@ class TransactionMatcher:
                     self._found(current, picked)
                 current, picked, entries = pending, [], []
                 if pending.sink is not None:
-                    deliveries.append(ReadsFound(pending.sink, buffer, replies, picked, entries))
+                    deliveries.append(DeliverReads(pending.sink, buffer, replies, picked, entries))
             picked.append(i)
             entries.append(pending.entry_ids[txn - pending.first_txn])
         if current is not None:

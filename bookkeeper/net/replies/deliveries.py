@@ -81,12 +81,12 @@ class PendingReads:
         if (sink := self.sink) is None:
             return []
         self.count_down(1)
-        return [ReadAnswered(sink, entry_id, reply)]
+        return [AnswerRead(sink, entry_id, reply)]
 
     def give_up(self) -> list[Delivery]:
         """No reply is waited for any more."""
         sink, self.sink = self.sink, None
-        return [] if sink is None else [ReadsGivenUp(sink)]
+        return [] if sink is None else [FailReads(sink)]
 
     def count_down(self, count: int) -> None:
         """``count`` more entries have their answers."""
@@ -112,12 +112,12 @@ class PendingRequest:
     def answer(self, reply: wire.Reply) -> list[Delivery]:
         """The reply has come."""
         waiter, self.waiter = self.waiter, None
-        return [] if waiter is None else [RequestAnswered(waiter, reply)]
+        return [] if waiter is None else [AnswerRequest(waiter, reply)]
 
     def give_up(self) -> list[Delivery]:
         """No reply is waited for any more."""
         waiter, self.waiter = self.waiter, None
-        return [] if waiter is None else [RequestGivenUp(waiter)]
+        return [] if waiter is None else [FailRequest(waiter)]
 
     @property
     def ended(self) -> bool:
@@ -144,7 +144,7 @@ class TransactionIds:
 # -- what a matcher tells the connection to do ---------------------------------------------------------------
 
 
-class StreamAnswered(NamedTuple):
+class AnswerStream(NamedTuple):
     """Call ``stream.answered(runs)``."""
 
     stream: StreamSink
@@ -157,7 +157,7 @@ class StreamLost(NamedTuple):
     stream: StreamSink
 
 
-class ReadsFound(NamedTuple):
+class DeliverReads(NamedTuple):
     """Call ``sink.found`` with the rest."""
 
     sink: ReadSink
@@ -167,7 +167,7 @@ class ReadsFound(NamedTuple):
     entry_ids: list[int]
 
 
-class ReadAnswered(NamedTuple):
+class AnswerRead(NamedTuple):
     """Call ``sink.answered(entry_id, reply)``."""
 
     sink: ReadSink
@@ -175,20 +175,20 @@ class ReadAnswered(NamedTuple):
     reply: wire.Reply
 
 
-class ReadsGivenUp(NamedTuple):
+class FailReads(NamedTuple):
     """Call ``sink.lost`` with the reason."""
 
     sink: ReadSink
 
 
-class RequestAnswered(NamedTuple):
+class AnswerRequest(NamedTuple):
     """Call ``waiter(reply)``."""
 
     waiter: Callback
     reply: wire.Reply
 
 
-class RequestGivenUp(NamedTuple):
+class FailRequest(NamedTuple):
     """Call ``waiter`` with the reason."""
 
     waiter: Callback
@@ -201,14 +201,7 @@ class SendFrame(NamedTuple):
 
 
 Delivery: TypeAlias = (
-    StreamAnswered
-    | StreamLost
-    | ReadsFound
-    | ReadAnswered
-    | ReadsGivenUp
-    | RequestAnswered
-    | RequestGivenUp
-    | SendFrame
+    AnswerStream | StreamLost | DeliverReads | AnswerRead | FailReads | AnswerRequest | FailRequest | SendFrame
 )
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from bookkeeper import wire
 from bookkeeper.codec import STREAM_SHIFT, ReplyRun
-from bookkeeper.net.replies.deliveries import AddRun, Delivery, StreamAnswered, StreamLost, StreamReplies, StreamSink
+from bookkeeper.net.replies.deliveries import AddRun, AnswerStream, Delivery, StreamLost, StreamReplies, StreamSink
 from bookkeeper.wire import Dialect, Status
 
 STATUS: Final[dict[int, Status]] = {int(status): status for status in Status}
@@ -78,7 +78,7 @@ class StreamTable:
             named = False
         if stream is None or (reply.status is Status.OK and not named):
             return []
-        return [StreamAnswered(stream, [(entry_id, 1, reply.status)])]
+        return [AnswerStream(stream, [(entry_id, 1, reply.status)])]
 
     def on_lost(self) -> list[Delivery]:
         """The connection has ended: tell every stream, once."""

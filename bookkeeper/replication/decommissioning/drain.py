@@ -37,7 +37,7 @@ from bookkeeper.replication.copying.repair_lock import repair_lock
 from bookkeeper.replication.copying.replace import replace_copy
 from bookkeeper.replication.copying.throttle import Throttle
 from bookkeeper.replication.decommissioning.deleted_copies import DeletedCopies, deleted_copies
-from bookkeeper.replication.repairs.tidy import TidiedMark, tidy_marks
+from bookkeeper.replication.repairs.tidy import TidyResult, tidy_marks
 
 _log = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ class DrainReport:
     """Ledgers that the drain has recovered and closed (``recover_open``)."""
     stuck: list[StuckLedger] = field(default_factory=list)
     """Ledgers and copies that still name the bookies after the last pass, with the reasons."""
-    marks: list[TidiedMark] = field(default_factory=list)
+    marks: list[TidyResult] = field(default_factory=list)
     """What became of the marks of under-replicated ledgers that name the bookies or ledgers that were moved."""
     passes: int = 0
     deleted: list[DeletedCopies] = field(default_factory=list)

@@ -43,7 +43,7 @@ class DeletedUsage:
 
 
 @dataclass(slots=True)
-class CountedUsage:
+class UsageReport:
     """A count, and what people want to know besides."""
 
     usage: Usage
@@ -63,11 +63,11 @@ class UsageCounter:
         self._owners = self._metadata.ledger_owners
         self._lengths: dict[LedgerId, int] = {}
 
-    async def count(self, policy: Policy, counted_ms: int) -> CountedUsage:
+    async def count(self, policy: Policy, counted_ms: int) -> UsageReport:
         """Count everything now. Raises: MetadataError."""
         count = UsageCount(policy)
         handed_over = await self._owners.handed_over()
-        found = CountedUsage(Usage())
+        found = UsageReport(Usage())
         lengths: dict[LedgerId, int] = {}
         waiting: list[tuple[LedgerId, LedgerMetadata, Resource]] = []
         async for ledger_id, metadata in self._operator.all_metadata():
@@ -99,7 +99,7 @@ class UsageCounter:
         ledgers: list[tuple[LedgerId, LedgerMetadata, Resource]],
         count: UsageCount,
         lengths: dict[LedgerId, int],
-        found: CountedUsage,
+        found: UsageReport,
     ) -> None:
         asked = await asyncio.gather(*(self._length(ledger_id, metadata) for ledger_id, metadata, _ in ledgers))
         for (ledger_id, metadata, owner), length in zip(ledgers, asked, strict=True):
@@ -127,12 +127,12 @@ class UsageCounter:
 
     async def deleted(self, policy: Policy) -> list[DeletedUsage]:
         """Which deleted ledgers still count, by owner, and until when. Raises: MetadataError."""
-        found = CountedUsage(Usage())
+        found = UsageReport(Usage())
         await self._add_deleted(UsageCount(policy), await self._owners.handed_over(), found)
         return found.deleted
 
     async def _add_deleted(
-        self, count: UsageCount, handed_over: Mapping[LedgerId, Resource], found: CountedUsage
+        self, count: UsageCount, handed_over: Mapping[LedgerId, Resource], found: UsageReport
     ) -> None:
         kept: dict[Resource, DeletedUsage] = {}
         async for deleted in self._operator.deleted_ledgers():

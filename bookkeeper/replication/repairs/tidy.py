@@ -19,7 +19,7 @@ from bookkeeper.replication.repairs.ledger_repair import GracePeriods, repair_le
 
 
 @dataclass(frozen=True, slots=True)
-class TidiedMark:
+class TidyResult:
     """What became of a mark."""
 
     ledger_id: LedgerId
@@ -30,14 +30,14 @@ class TidiedMark:
 
 async def tidy_marks(
     context: RepairContext, bookies: Collection[BookieId], ledgers: Collection[LedgerId], owner: str
-) -> list[TidiedMark]:
+) -> list[TidyResult]:
     """Tidy the marks that name one of ``bookies``, and those of ``ledgers``. A mark that fails does not hold up the
     others.
 
     Raises: MetadataError: the marks cannot be listed.
     """
     metadata = context.services.metadata
-    found: list[TidiedMark] = []
+    found: list[TidyResult] = []
     async for ledger_id in metadata.under_replication.ledgers():
         try:
             mark = await metadata.under_replication.read(ledger_id)
@@ -45,20 +45,20 @@ async def tidy_marks(
                 continue
             async with repair_lock(metadata, ledger_id, owner) as holder:
                 if holder is not None:
-                    found.append(TidiedMark(ledger_id, False, f"{holder} repairs it now and holds its lock"))
+                    found.append(TidyResult(ledger_id, False, f"{holder} repairs it now and holds its lock"))
                     continue
                 found.append(await tidy_mark(context, mark))
         except BookKeeperError as error:
-            found.append(TidiedMark(ledger_id, False, str(error) or type(error).__name__))
+            found.append(TidyResult(ledger_id, False, str(error) or type(error).__name__))
     return found
 
 
-async def tidy_mark(context: RepairContext, mark: UnderReplicationMark) -> TidiedMark:
+async def tidy_mark(context: RepairContext, mark: UnderReplicationMark) -> TidyResult:
     """Verify the ledger, complete copies where that is possible, and remove the mark if the ledger is whole.
 
     Raises: BookKeeperError: the ledger cannot be verified now; the mark stays.
     """
     repair = await repair_ledger(context, mark.ledger_id, GracePeriods(0.0), mark, replace_gone=False)
     if repair.whole:
-        return TidiedMark(mark.ledger_id, True, "the ledger was deleted" if repair.deleted else "every copy is whole")
-    return TidiedMark(mark.ledger_id, False, repair.reason)
+        return TidyResult(mark.ledger_id, True, "the ledger was deleted" if repair.deleted else "every copy is whole")
+    return TidyResult(mark.ledger_id, False, repair.reason)

@@ -19,7 +19,7 @@ SOON_TURNS: Final = 16
 """They are collected for no more turns of the loop than this."""
 
 
-class WhenToStart(Enum):
+class StartDecision(Enum):
     """What group commit does now."""
 
     NOT_NOW = 0
@@ -44,7 +44,7 @@ class DeferredStart:
         self._size = 0
         """The group that was collecting when the awaited turn began, and its size then."""
 
-    def wanted(self, busy: bool) -> WhenToStart:
+    def wanted(self, busy: bool) -> StartDecision:
         """There may be records that nobody waits for.
 
         Args:
@@ -52,13 +52,13 @@ class DeferredStart:
         """
         groups = self._groups
         if busy or groups.failure is not None:
-            return WhenToStart.NOT_NOW
+            return StartDecision.NOT_NOW
         group = groups.collecting
         if group is None or groups.closed or groups.writing is not None or group.size >= SOON_BYTES:
-            return WhenToStart.NOW
-        return WhenToStart.NOT_NOW if self._turns else self._await_turn(group, SOON_TURNS)
+            return StartDecision.NOW
+        return StartDecision.NOT_NOW if self._turns else self._await_turn(group, SOON_TURNS)
 
-    def turn_over(self, busy: bool) -> WhenToStart:
+    def turn_over(self, busy: bool) -> StartDecision:
         """A turn of the loop is over."""
         left, self._turns = self._turns - 1, 0
         group, self._group = self._group, None
@@ -66,10 +66,10 @@ class DeferredStart:
             return self.wanted(busy)  # that one is under way; there may be another
         if left and self._size < group.size < SOON_BYTES and not busy:
             return self._await_turn(group, left)
-        return WhenToStart.NOW
+        return StartDecision.NOW
 
-    def _await_turn(self, group: PendingGroup, turns: int) -> WhenToStart:
+    def _await_turn(self, group: PendingGroup, turns: int) -> StartDecision:
         if not self._has_turns:
-            return WhenToStart.NOW
+            return StartDecision.NOW
         self._turns, self._group, self._size = turns, group, group.size
-        return WhenToStart.NEXT_TURN
+        return StartDecision.NEXT_TURN

@@ -25,7 +25,7 @@ from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.base.durable_file import BLOCK, NO_SPACE, TRANSIENT, SyncFailedError
 from bookkeeper.storage.base.results import Done, EngineStats
 from bookkeeper.storage.base.workers import StorageWorkers
-from bookkeeper.storage.journal.deferred_start import DeferredStart, WhenToStart
+from bookkeeper.storage.journal.deferred_start import DeferredStart, StartDecision
 from bookkeeper.storage.journal.entry_log_layout import EntryLogLayout, GroupCopied
 from bookkeeper.storage.journal.group_sequence import UNLOGGED_MAX, GroupSequence
 from bookkeeper.storage.journal.group_writer import GroupWriter, GroupWritten
@@ -271,10 +271,10 @@ class GroupCommit:
         """The same for records that nobody waits for: by the worker, with as many others as come soon."""
         self._start_when(self._deferred.wanted(self._schedule.busy))
 
-    def _start_when(self, when: WhenToStart) -> None:
-        if when is WhenToStart.NOW:
+    def _start_when(self, when: StartDecision) -> None:
+        if when is StartDecision.NOW:
             self.start()
-        elif when is WhenToStart.NEXT_TURN:
+        elif when is StartDecision.NEXT_TURN:
             assert self._call_later is not None
             self._call_later(0, lambda: self._start_when(self._deferred.turn_over(self._schedule.busy)))
 

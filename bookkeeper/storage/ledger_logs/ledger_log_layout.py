@@ -27,7 +27,7 @@ from bookkeeper.storage.journal.group_sequence import GroupSequence
 from bookkeeper.storage.journal.journal_format import GROUP_HEADER
 from bookkeeper.storage.journal.pending_group import GroupBuffer, PendingGroup
 from bookkeeper.storage.ledger_logs.ledger_logs import SHARED, GroupPart, LedgerLog, LedgerLogs, WritePlan
-from bookkeeper.storage.ledger_logs.log_writes import LogsWritten, LogWrites
+from bookkeeper.storage.ledger_logs.log_writes import LogWriteResult, LogWrites
 
 
 class LedgerGroup(PendingGroup):
@@ -216,10 +216,10 @@ class LedgerLogLayout:
             lambda: self._writes.carry_out(plan, files), lambda done, error: self._wrote(plan, done, error)
         )
 
-    def _wrote(self, plan: WritePlan, done: LogsWritten | None, error: BaseException | None) -> None:
+    def _wrote(self, plan: WritePlan, done: LogWriteResult | None, error: BaseException | None) -> None:
         if done is None:  # the job itself cannot fail, unless by mistake
             why = "no error was told" if error is None else in_words(error)
-            done = LogsWritten(error=BookieFailedError(f"the entry log's worker gave no result: {why}"))
+            done = LogWriteResult(error=BookieFailedError(f"the entry log's worker gave no result: {why}"))
         if self._stopped:
             return _close_all(file for _, file in done.written)
         self.close(self._take_over(plan, done))
@@ -229,7 +229,7 @@ class LedgerLogLayout:
             callbacks, self._after_next = callbacks + self._after_next, []
         return self._report(done.error, callbacks)
 
-    def _take_over(self, plan: WritePlan, done: LogsWritten) -> list[File]:
+    def _take_over(self, plan: WritePlan, done: LogWriteResult) -> list[File]:
         """A plan is carried out, as far as ``done`` says. Returns the descriptors that are needed no more."""
         closing: list[File] = []
         for write, file in done.written:

@@ -17,7 +17,7 @@ from bookkeeper.storage.ledger_logs.ledger_logs import LogWrite, WritePlan
 
 
 @dataclass(slots=True)
-class LogsWritten:
+class LogWriteResult:
     """How far a plan was carried out."""
 
     written: list[tuple[LogWrite, File]] = field(default_factory=list)
@@ -34,13 +34,13 @@ class LogWrites:
         self._disk, self._directory = disk, directory
         self._directory_id, self._boot = directory_id, boot
 
-    def carry_out(self, plan: WritePlan, files: Mapping[int, File]) -> LogsWritten:
+    def carry_out(self, plan: WritePlan, files: Mapping[int, File]) -> LogWriteResult:
         """Do it, up to the first error, which is reported with what was done before.
 
         Args:
             files: the open descriptors of logs in the plan.
         """
-        done = LogsWritten()
+        done = LogWriteResult()
         try:
             for log_id, must_sync in plan.give_way:
                 if must_sync:

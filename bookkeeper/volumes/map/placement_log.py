@@ -207,12 +207,12 @@ class PlacementLog:
         self._writing = len(group)
         data = encode_group(group, first, self.file_id)
 
-        def job() -> _Stored:
+        def job() -> _WriteResult:
             if self._file is None:
                 self._file = self.disk.open(f"{self.directory}/{NAME}")
             return _store(self._file, data, offset)
 
-        def done(stored: _Stored | None, error: BaseException | None) -> None:
+        def done(stored: _WriteResult | None, error: BaseException | None) -> None:
             self._writing = None
             if stored is not None:
                 self._room, error = stored.reach, stored.lacking
@@ -260,7 +260,7 @@ class PlacementLog:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
+class _WriteResult:
     """What became of one write."""
 
     reach: int
@@ -271,7 +271,7 @@ class _Stored:
     """Whether the group is in the file, durably; if not, nothing of it is."""
 
 
-def _store(file: File, data: bytes, offset: int) -> _Stored:
+def _store(file: File, data: bytes, offset: int) -> _WriteResult:
     """Write a group and its end, and zeros behind it if there is little room. Raises: OSError."""
     reach, end, lacking = file.size(), offset + len(data), None
     if end + _LOW > reach:
@@ -283,7 +283,7 @@ def _store(file: File, data: bytes, offset: int) -> _Stored:
                 raise
             lacking = error
             if end > reach:
-                return _Stored(reach, lacking, whole=False)
+                return _WriteResult(reach, lacking, whole=False)
     file.pwrite(data, offset)
     sync(file)
-    return _Stored(reach, lacking)
+    return _WriteResult(reach, lacking)

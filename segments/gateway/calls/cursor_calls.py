@@ -159,7 +159,7 @@ class CursorCalls:
             return put_cursor(request.name, cursor.held)
 
     async def reset(self, request: pb.ResetCursorRequest, call: GrpcCall) -> pb.CursorInfo:
-        """Begin anew at another place. Raises: as ``Cursor.reset``."""
+        """Begin anew at another position. Raises: as ``Cursor.reset``."""
         async with self._changing(request, request.owner, call) as cursor:
             seek = get_seek(request.seek)
             await cursor.reset(seek, force=request.force)

@@ -1,4 +1,4 @@
-"""The service Read: records between two places, tails with credits, places and counts.
+"""The service Read: records between two positions, tails with credits, positions and counts.
 
 Any gateway reads any stream: readers ask the bookies, not the owner.
 """
@@ -65,7 +65,7 @@ class ReadCalls:
         }
 
     async def read(self, request: pb.ReadRequest, call: GrpcCall) -> AsyncIterator[pb.ReadReply]:
-        """The records between two places. gRPC's own flow control slows it down to the client's pace."""
+        """The records between two positions. gRPC's own flow control slows it down to the client's pace."""
         async with (
             while_named(self._table, request.stream, call) as served,
             aclosing(self._read(request, served)) as replies,
@@ -142,12 +142,12 @@ class ReadCalls:
             await session.close()
 
     async def find(self, request: pb.FindRequest, call: GrpcCall) -> pb.PositionReply:
-        """The position of a place. Raises: as ``Stream.find``."""
+        """The position that a seek names. Raises: as ``Stream.find``."""
         served = await self._table.get(request.stream)
         return pb.PositionReply(position=put_position(await served.stream.find(get_seek(request.seek))))
 
     async def count(self, request: pb.CountRequest, call: GrpcCall) -> pb.CountReply:
-        """How many records are between two places. Raises: as ``Stream.count``."""
+        """How many records are between two positions. Raises: as ``Stream.count``."""
         served = await self._table.get(request.stream)
         start, stop = get_seek(request.start, EARLIEST), get_seek(request.stop, LATEST)
         return pb.CountReply(records=await served.stream.count(start, stop))
@@ -218,7 +218,7 @@ class _TailSession:
         if token.stream_id != self._served.stream.id:
             raise errors.PositionFormatError(
                 f"the token to resume with is of another stream than {self._served.stream.name}; the name may be "
-                "that of a new stream: begin at a place of it",
+                "that of a new stream: begin at a position of it",
                 stream=self._served.stream.name,
             )
         return token.position

@@ -71,7 +71,7 @@ class SegmentCalls:
             raise elsewhere(error, request.stream) from error
 
     async def truncate(self, request: pb.TruncateRequest, call: GrpcCall) -> pb.TruncateReply:
-        """Let readers begin at a place. Raises: as ``Stream.truncate``."""
+        """Let readers begin at a position. Raises: as ``Stream.truncate``."""
         stream = await self._stream_now(request.stream)
         done = await stream.truncate(get_seek(request.before), up_to_holds=request.up_to_holds, dry_run=request.dry_run)
         return pb.TruncateReply(
@@ -110,13 +110,13 @@ class SegmentCalls:
     async def put_hold(self, request: pb.PutHoldRequest, call: GrpcCall) -> pb.Hold:
         """Keep records. Raises: as ``Stream.hold``, and StreamAccessError: the one of this name is somebody else's."""
         stream = await self._stream_now(request.stream)
-        start = await stream.place_of(get_seek(request.start, EARLIEST))
+        start = await stream.position_of(get_seek(request.start, EARLIEST))
         stop = get_seek(request.stop, LATEST)
         try:
             until = from_ms(request.until_ms) if request.HasField("until_ms") else None
         except OverflowError as error:
             raise StreamConfigError(f"a hold cannot end {request.until_ms} ms after 1970: that is no date") from error
-        end = LATEST if stop == LATEST else await stream.place_of(stop)
+        end = LATEST if stop == LATEST else await stream.position_of(stop)
         until_ms = None if until is None else request.until_ms
         wanted = Hold(request.name, until_ms=until_ms, note=request.note)
         who = "" if call.caller is None else call.caller.name

@@ -60,7 +60,7 @@ class TransferCalls:
     ) -> AsyncGenerator[pb.ExportReply, None]:
         await stream.read_config()
         start, stop = get_seek(request.start, EARLIEST), get_seek(request.stop, LATEST)
-        copy = stream.export(await stream.place_of(start), await stream.place_of(stop))
+        copy = stream.export(await stream.position_of(start), await stream.position_of(stop))
         watch = _CallWatch(call, self._draining)
         waiting = bytearray()
         async with aclosing(copy.chunks()) as chunks:

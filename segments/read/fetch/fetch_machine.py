@@ -5,7 +5,7 @@
                             v                       v
                        wait, or ended      truncated, gone, lost: a gap is told
 
-A shell finds places, opens segments and waits.
+A shell finds positions, opens segments and waits.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class NoSegment(Enum):
 
 
 class FetchMachine:
-    """The place of one fetcher, and what it has fetched."""
+    """The position of one fetcher, and what it has fetched."""
 
     __slots__ = (
         "_base",
@@ -54,7 +54,7 @@ class FetchMachine:
         self._parts: Parts | None = None
         self._position = EARLIEST
         self._cursor_seq_no: int | None = None
-        """The number of the record at the place where this began, if that is a cursor's."""
+        """The number of the record at the position where this began, if that is a cursor's."""
         self._sequence: EntrySequence | None = None
         self._base = 0
         """Of the segment that is read."""
@@ -73,7 +73,7 @@ class FetchMachine:
     def begin(
         self, position: Position, *, stop: Position | None, parts: Parts | None, cursor_seq_no: int | None = None
     ) -> None:
-        """The place was found. Hand out ``parts`` of what comes up to ``stop``; None: all of it, to the end."""
+        """The position was found. Hand out ``parts`` of what comes up to ``stop``; None: all of it, to the end."""
         self._position, self.stop, self._parts, self._cursor_seq_no = position, stop, parts, cursor_seq_no
         self.seek, self._expected = None, None
 
@@ -84,15 +84,15 @@ class FetchMachine:
 
     @property
     def place(self) -> Seek:
-        """The same; before the first fetch the place where that begins."""
+        """The same; before the first fetch the seek with which that begins."""
         return self._position if self.seek is None else self.seek
 
     def is_truncated(self, chain: StreamChain) -> bool:
-        """Whether the stream begins behind this place by now; pass_truncated() follows."""
+        """Whether the stream begins behind this position by now; pass_truncated() follows."""
         return self._position < chain.first_position
 
     def missing_before(self, chain: StreamChain) -> int | None:
-        """How many records were truncated from this place on; None: only the entries can tell."""
+        """How many records were truncated from this position on; None: only the entries can tell."""
         expected = self._cursor_seq_no if self._expected is None else self._expected
         if chain.begin_seq_no is None or expected is None:
             return None

@@ -1,4 +1,4 @@
-"""Fetches a stream's records: from a place on, across segments, to the end or for ever.
+"""Fetches a stream's records: from a position on, across segments, to the end or for ever.
 
 A fetcher has at most one ledger open. It learns of new segments from the stream's node, which is watched, and looks
 at it from time to time in any case. What it asks of bookies ahead of its caller is bounded in bytes.
@@ -24,7 +24,7 @@ from segments.position import EARLIEST, LATEST, Position
 from segments.read.fetch.fetch_machine import FetchMachine, NoSegment
 from segments.read.fetch.reader_state import busy_until, idle_error
 from segments.read.options import Parts, ReadOptions
-from segments.read.places.locator import Locator
+from segments.read.positions.locator import Locator
 from segments.read.source.segment_feed import BrokenEntry, SegmentFeed, SegmentGoneError
 from segments.read.source.stream_source import StreamSource
 from segments.seek import AtCursor, Seek
@@ -204,7 +204,7 @@ class StreamFetcher:
         self._chain = None
 
     async def _pass_truncated(self, chain: StreamChain) -> None:
-        """The stream begins behind this reader's place by now: tell the gap and go to the beginning."""
+        """The stream begins behind this reader's position by now: tell the gap and go to the beginning."""
         missing = self.machine.missing_before(chain)
         if missing is None:
             missing = await self._locator.hidden_from(chain, self.machine.position)

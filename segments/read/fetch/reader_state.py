@@ -13,7 +13,7 @@ from segments.position import EARLIEST, Position
 
 if TYPE_CHECKING:
     from segments.chain import StreamChain
-    from segments.read.places.locator import Locator
+    from segments.read.positions.locator import Locator
     from segments.read.source.segment_feed import SegmentFeed
     from segments.read.source.stream_source import StreamSource
     from segments.seek import Seek
@@ -26,7 +26,7 @@ class Lag(NamedTuple):
     bytes: int
     """Estimated from the stream's completed segments."""
     seconds: float | None
-    """Since the record before its place was appended, if records wait; 0 if none does; None: unknown."""
+    """The age of the last record read, if records wait; 0 if none does; None: unknown."""
 
 
 class Activity(Enum):
@@ -63,13 +63,13 @@ def silence(chain: StreamChain) -> str:
     return f"{who} to segment {opened.number}, and has added nothing"
 
 
-async def lag_at(source: StreamSource, locator: Locator, place: Seek, last_append_ms: int | None) -> Lag:
-    """How far a reader at ``place`` is behind the stream's end. ``last_append_ms``: when the record before its place
+async def lag_at(source: StreamSource, locator: Locator, seek: Seek, last_append_ms: int | None) -> Lag:
+    """How far a reader at ``seek`` is behind the stream's end. ``last_append_ms``: when the record before its seek
     was appended; None: unknown.
 
     Raises: StreamNotFoundError, StreamUnavailableError, CursorNotFoundError.
     """
-    position = place if isinstance(place, Position) else await locator.find(place)
+    position = seek if isinstance(seek, Position) else await locator.find(seek)
     chain = await source.chain.current()
     end = await locator.end(chain)
     try:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KnownPart:
-    """The segments of a stream from one place to another, as they were."""
+    """The segments of a stream from one position to another, as they were."""
 
     name: str
     stream_id: str

@@ -1,4 +1,4 @@
-"""Reads single entries of a segment, for whoever looks for a place: whole entries, and the last one."""
+"""Reads single entries of a segment, for a search: whole entries, and the last one."""
 
 from __future__ import annotations
 

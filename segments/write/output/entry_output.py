@@ -45,7 +45,7 @@ from segments.write.ledgers.ledger_allocator import LedgerAllocator
 from segments.write.ledgers.open_segment import OpenSegment
 from segments.write.output.changed_settings import ReadConfig, refresh_settings
 from segments.write.output.entry_sender import EntrySender, OutputEvents
-from segments.write.output.flight import Flight, GroupInLog, fail_group, groups_of
+from segments.write.output.flight import Flight, OrderedGroup, fail_group, groups_of
 from segments.write.segment.roll_waiters import RollWaiters
 from segments.write.segment.rolling import RollReason, roll_limits
 from segments.write.segment.segment_change import (
@@ -191,7 +191,7 @@ class EntryOutput:
         self,
         handle: WriteHandle,
         before: EndedSegment | None,
-        again: Iterable[GroupInLog] = (),
+        again: Iterable[OrderedGroup] = (),
         *,
         patient: bool = True,
     ) -> None:

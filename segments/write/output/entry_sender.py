@@ -24,7 +24,7 @@ from segments.errors import (
 from segments.position import Position
 from segments.write.appends.grouping import Group
 from segments.write.ledgers.open_segment import OpenSegment
-from segments.write.output.flight import Flight, GroupInLog, column_strings, fail_group
+from segments.write.output.flight import Flight, OrderedGroup, column_strings, fail_group
 from segments.write.output.writer_metrics import WriterMetrics
 from segments.write.segment.segment_change import EndedSegment
 from segments.write.state.contents_tally import ContentsTally, announces
@@ -105,7 +105,7 @@ class EntrySender:
             fail_group(group, partial(type(error), str(error)))
             self._events.on_settled(group)
             return False
-        log = GroupInLog(group, columns, txids, state.next_seq_no, append_ms)
+        log = OrderedGroup(group, columns, txids, state.next_seq_no, append_ms)
         state.next_seq_no += columns.count
         if columns.last_txid is not None:
             state.last_txid = columns.last_txid
@@ -127,7 +127,7 @@ class EntrySender:
         records = group.records()
         return RecordColumns.of_records(records), [record.txid for record in records]
 
-    def write(self, log: GroupInLog) -> None:
+    def write(self, log: OrderedGroup) -> None:
         """Write a group that has its place."""
         place: Mapping[str, Any] = {
             "first_seq_no": log.first_seq_no,

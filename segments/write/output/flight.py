@@ -27,7 +27,7 @@ def column_strings(column: BytesColumn) -> list[bytes]:
     return list(map(column.data.__getitem__, map(slice, bounds, bounds[1:])))
 
 
-class GroupInLog:
+class OrderedGroup:
     """A group that has its place in the order of records. It keeps that place when it is written again."""
 
     __slots__ = ("append_ms", "batches", "columns", "first_seq_no", "group", "txids")
@@ -102,7 +102,7 @@ class Flight:
 
     __slots__ = ("entry", "is_last", "kind", "log", "payload", "size")
 
-    def __init__(self, kind: EntryKind, payload: bytes, log: GroupInLog | None, *, is_last: bool = True) -> None:
+    def __init__(self, kind: EntryKind, payload: bytes, log: OrderedGroup | None, *, is_last: bool = True) -> None:
         self.kind = kind
         self.payload = payload
         self.size = len(payload)
@@ -111,9 +111,9 @@ class Flight:
         self.entry = -1
 
 
-def groups_of(flights: Iterable[Flight]) -> list[GroupInLog]:
+def groups_of(flights: Iterable[Flight]) -> list[OrderedGroup]:
     """The groups of these entries, each once, in order."""
-    found: dict[int, GroupInLog] = {}
+    found: dict[int, OrderedGroup] = {}
     for flight in flights:
         if flight.log is not None:
             found.setdefault(id(flight.log), flight.log)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bookkeeper.metrics import Counter, Metrics
-from segments.write.output.flight import GroupInLog
+from segments.write.output.flight import OrderedGroup
 from segments.write.segment.rolling import RollReason
 
 
@@ -20,7 +20,7 @@ class WriterMetrics:
     def __init__(self, metrics: Metrics, now: Callable[[], float]) -> None:
         """``now`` reads the monotonic clock."""
         self._metrics, self._now = metrics, now
-        self._timed: GroupInLog | None = None
+        self._timed: OrderedGroup | None = None
         self._began = 0.0
         self.records = metrics.counter("stream_appended_records_total", "Records of streams that became durable.")
         self.bytes = metrics.counter(
@@ -55,12 +55,12 @@ class WriterMetrics:
         self.taken_over.add()
         self.take_over_seconds.observe(seconds)
 
-    def sent(self, log: GroupInLog) -> None:
+    def sent(self, log: OrderedGroup) -> None:
         """A group was sent to the ledger, perhaps again."""
         if self._timed is None:
             self._timed, self._began = log, self._now()
 
-    def durable(self, log: GroupInLog) -> None:
+    def durable(self, log: OrderedGroup) -> None:
         """All entries of a group are durable."""
         self.records.add(log.columns.count)
         self.bytes.add(len(log.columns.values.data))

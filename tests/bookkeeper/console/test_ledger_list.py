@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from bookkeeper.console.blocks import ROWS, Place
+from bookkeeper.console.blocks import ROWS, PageAddress
 from bookkeeper.console.ledger_list import LedgerFilter, LedgerList
 from bookkeeper.console.picture import LedgersPicture
-from bookkeeper.console.resident import Kept
+from bookkeeper.console.resident import CachedValue
 from bookkeeper.console.templates import html
 from bookkeeper.console.views.ledgers_view import ledgers_page
-from bookkeeper.console.views.view import PageAsked
+from bookkeeper.console.views.view import ViewRequest
 from bookkeeper.errors import MetadataFormatError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerMetadata, QuorumSpec
@@ -84,7 +84,7 @@ def test_pages_are_cut_without_gaps(some: LedgerList) -> None:
 
 def calls_of_a_page(found: LedgerList, **params: str) -> int:
     """How many functions of Python a page calls."""
-    kept = Kept(LedgersPicture(found, (), ()), 1, 0.0)
+    kept = CachedValue(LedgersPicture(found, (), ()), 1, 0.0)
     count = 0
 
     def profile(frame: FrameType, event: str, arg: Any) -> None:
@@ -92,7 +92,7 @@ def calls_of_a_page(found: LedgerList, **params: str) -> int:
         count += event == "call"
 
     def page() -> str:
-        return html(ledgers_page(kept, 0, PageAsked(Place("/ledgers", params), 1, 5.0)), ())
+        return html(ledgers_page(kept, 0, ViewRequest(PageAddress("/ledgers", params), 1, 5.0)), ())
 
     assert page().count("<tr>") == ROWS + 1
     sys.setprofile(profile)

@@ -351,7 +351,7 @@ class WriterShell:
                     )
                 case wri.PublishLac(_, bookies):
                     self._publish(bookies)
-                case wri.NoteMissing(bookie, first, last):
+                case wri.MarkMissing(bookie, first, last):
                     self.missing |= {(bookie, e) for e in range(first, last + 1)}
 
     def _send(self, bookie: BookieId, packet: Packet) -> None:

@@ -15,13 +15,13 @@ from segments.checks.findings import Finding, Problem
 from segments.names import name_path
 from segments.retention.chain_steps import change_chain
 from segments.retention.deletion import remove_remains
-from segments.retention.retention import CursorPlace
+from segments.retention.retention import CursorPosition
 from tests.segments.chain.pages import fold, make_pages_small, many
 from tests.segments.retention.chains import at
 from tests.segments.retention.streams import ledgers_of, make_stream, run
 
 
-async def no_cursors(stream_id: str) -> Mapping[str, CursorPlace]:
+async def no_cursors(stream_id: str) -> Mapping[str, CursorPosition]:
     return {}
 
 
@@ -172,9 +172,9 @@ def test_cursors_outside_of_the_stream_are_told() -> None:
     async def story(client: BookKeeper) -> None:
         record: StreamHead = await make_stream(client)
 
-        async def cursors(stream_id: str) -> Mapping[str, CursorPlace]:
+        async def cursors(stream_id: str) -> Mapping[str, CursorPosition]:
             assert stream_id == record.stream_id
-            return {name: CursorPlace(name, at(number)) for name, number in (("fine", 2), ("beyond", 9))}
+            return {name: CursorPosition(name, at(number)) for name, number in (("fine", 2), ("beyond", 9))}
 
         found = await StreamChecker(client, cursors).check("orders", record.stream_id)
         assert [finding.problem for finding in found] == [Problem.CURSOR_BEYOND]

@@ -18,7 +18,7 @@ from segments.checks.findings import (
 )
 from segments.errors import ChainCorruptError
 from segments.position import Position
-from segments.retention.retention import CursorPlace
+from segments.retention.retention import CursorPosition
 from tests.segments.retention.chains import at, chain_of, contents
 
 
@@ -33,8 +33,8 @@ def account(chain: StreamChain, **changes: object) -> StreamAccount:
     return replace(StreamAccount("orders", "id", chain, ledgers, scans, {}), **changes)  # type: ignore[arg-type]
 
 
-def places(needs: dict[str, Position]) -> dict[str, CursorPlace]:
-    return {name: CursorPlace(name, position) for name, position in needs.items()}
+def places(needs: dict[str, Position]) -> dict[str, CursorPosition]:
+    return {name: CursorPosition(name, position) for name, position in needs.items()}
 
 
 def problems(found: StreamAccount) -> list[tuple[Problem, int | None]]:

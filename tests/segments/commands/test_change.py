@@ -75,8 +75,10 @@ def test_truncate(tmp_path: Path) -> None:
     done = streams.json("truncate", "orders", "--before", "2:0:1", "--yes")
     assert done["start"] == "2:0:1" and len(done["deleted_ledgers"]) == 1
     assert "begins at 2:0:1 already" in streams.run("truncate", "orders", "--before", "earliest")
-    assert "is no place in stream orders" in streams.run("truncate", "orders", "--before", "9:0:0", "--yes", status=1)
-    assert "is no place in a stream: give" in streams.run("truncate", "orders", "--before", "soon", status=2)
+    assert "is no position in stream orders" in streams.run(
+        "truncate", "orders", "--before", "9:0:0", "--yes", status=1
+    )
+    assert "names no position in a stream: give" in streams.run("truncate", "orders", "--before", "soon", status=2)
     beyond = streams.run("truncate", "orders", "--before", "seq:99999", "--yes", status=1)
     assert "has no record number 99999 yet: the next one will be number 9" in beyond
     assert streams.run("read", "orders", "--count", "1"), "what was not meant hides nothing"

@@ -24,7 +24,7 @@ from tests.segments.commands.helpers import ONE_BOOKIE
 def test_places() -> None:
     assert PositionType().convert("seq:7", None, None) == AtSeqNo(7)
     assert PositionType().convert(AtSeqNo(7), None, None) == AtSeqNo(7)
-    with pytest.raises(click.BadParameter, match="is no place in a stream"):
+    with pytest.raises(click.BadParameter, match="names no position in a stream"):
         PositionType().convert("here", None, None)
     assert [told(position) for position in (EARLIEST, LATEST, Position(2, 3, 4), None)] == [
         "earliest",

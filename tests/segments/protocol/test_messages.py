@@ -55,7 +55,7 @@ def test_a_place_comes_back(seek: Seek) -> None:
 
 def test_a_place_that_is_not_given_has_a_default_or_is_refused() -> None:
     assert get_seek(pb.Seek(), EARLIEST) == EARLIEST
-    with pytest.raises(SeekFormatError, match="names no place"):
+    with pytest.raises(SeekFormatError, match="names no position"):
         get_seek(pb.Seek())
     with pytest.raises(SeekFormatError, match="cannot be"):
         get_seek(pb.Seek(time_ms=2**62))

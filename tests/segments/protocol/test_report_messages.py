@@ -30,7 +30,7 @@ from segments.protocol.report_messages import (
     put_totals,
 )
 from segments.retention.holds import Hold
-from segments.retention.retention import CursorPlace, Reason, ReasonKind, RetentionReport, SegmentReason
+from segments.retention.retention import CursorPosition, Reason, ReasonKind, RetentionReport, SegmentReason
 from segments.retention.retention_pass import PassResult
 from segments.transfer.bundle import Totals
 
@@ -44,7 +44,7 @@ def test_holds() -> None:
 
 
 def test_an_overview_comes_back_though_it_fills_several_messages() -> None:
-    cursors = tuple(CursorPlace(f"c{n}", Position(1, n, 0)) for n in range(LINES + 1))
+    cursors = tuple(CursorPosition(f"c{n}", Position(1, n, 0)) for n in range(LINES + 1))
     shown = overview_of("s", CHAIN, DEFAULTS, cursors, (Hold("h"),), 77)
     messages = list(put_overview(shown))
     assert len(messages) == 1 + 2 + 2 + 1

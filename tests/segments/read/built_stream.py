@@ -14,7 +14,7 @@ from segments.entries.footer import FooterBuilder
 from segments.entries.layout import EntryKind
 from segments.position import EARLIEST, Position
 from segments.read.options import ReadOptions
-from segments.read.places.locator import Locator
+from segments.read.positions.locator import Locator
 from segments.read.reader import Reader
 from segments.read.source.stream_source import StreamSource
 from segments.record import StoredRecord

@@ -110,7 +110,7 @@ async def test_what_a_gateway_does_not_do_is_refused_in_a_sentence(tmp_path: Pat
             stream.read(look_s=1, patience_s=2)
         with pytest.raises(StreamConfigError, match="a writer behind gateways takes no options, and not owner"):
             await stream.writer(owner="me")
-        with pytest.raises(SeekFormatError, match="is a text and no place"):
+        with pytest.raises(SeekFormatError, match="is a text and no position"):
             await stream.count("earliest")  # type: ignore[arg-type]
 
 

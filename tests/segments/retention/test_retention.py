@@ -12,7 +12,7 @@ from segments.chain import StreamChain
 from segments.config import StreamRetention
 from segments.position import EARLIEST, LATEST, Position
 from segments.retention.holds import Hold
-from segments.retention.retention import CursorPlace, ReasonKind, RetentionReport, decide_retention, end_of
+from segments.retention.retention import CursorPosition, ReasonKind, RetentionReport, decide_retention, end_of
 from tests.segments.retention.chains import HOUR_MS, at, chain_of, end_of_records
 
 EVERYTHING = StreamRetention()
@@ -26,7 +26,7 @@ def decide(
     cursors: dict[str, Position] | None = None,
     now_h: float = 10.0,
 ) -> RetentionReport:
-    places = [CursorPlace(name, needs) for name, needs in (cursors or {}).items()]
+    places = [CursorPosition(name, needs) for name, needs in (cursors or {}).items()]
     return decide_retention(policy, chain, holds, places, int(now_h * HOUR_MS))
 
 

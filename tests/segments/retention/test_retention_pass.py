@@ -16,10 +16,10 @@ from segments.cursors.cursor_node import CursorNode
 from segments.cursors.cursor_state import Acknowledgement, CursorState
 from segments.directory.settings import StreamSettings
 from segments.retention.chain_steps import change_chain
-from segments.retention.cursor_places import cursor_places
+from segments.retention.cursor_positions import cursor_positions
 from segments.retention.hold_node import HoldNode
 from segments.retention.holds import Hold
-from segments.retention.retention import CursorPlace
+from segments.retention.retention import CursorPosition
 from segments.retention.retention_pass import RetentionPass
 from segments.retention.truncation import truncate
 from tests.segments.retention.chains import at
@@ -29,11 +29,11 @@ from tests.segments.retention.streams import ledgers_of, make_stream, run
 class Cursors:
     """The cursors as the test wants them."""
 
-    def __init__(self, *places: CursorPlace) -> None:
+    def __init__(self, *places: CursorPosition) -> None:
         self.places = places
         self.before_answer: asyncio.Event | None = None
 
-    async def __call__(self) -> Sequence[CursorPlace]:
+    async def __call__(self) -> Sequence[CursorPosition]:
         if self.before_answer is not None:
             await self.before_answer.wait()
         return self.places
@@ -79,7 +79,7 @@ def test_explaining_changes_nothing() -> None:
     async def story(client: BookKeeper) -> None:
         record = await make_stream(client, config=StreamConfig(retention=StreamRetention(max_records=6)))
         before = await record.read(), await ledgers_of(client)
-        report = await pass_over(client, record, Cursors(CursorPlace("a", at(2)))).explain()
+        report = await pass_over(client, record, Cursors(CursorPosition("a", at(2)))).explain()
         assert [(each.segment.number, each.goes) for each in report.segments] == [(1, True), (2, False), (3, False)]
         assert report.segments[1].text == "cursor a is at 2:0:0"
         assert (await record.read(), await ledgers_of(client)) == before
@@ -112,7 +112,7 @@ def test_settings_that_are_replaced_while_a_pass_decides_are_respected() -> None
         record = await make_stream(client, config=StreamConfig(retention=StreamRetention(max_records=0)))
         looks = 0
 
-        async def cursors() -> Sequence[CursorPlace]:
+        async def cursors() -> Sequence[CursorPosition]:
             nonlocal looks
             looks += 1
             if looks == 1:
@@ -164,10 +164,10 @@ def test_a_cursor_that_is_placed_while_a_pass_decides_keeps_what_it_needs(
         await other.create(CursorState.create(Mark(12, at(3)), 0))
         looks = 0
 
-        async def cursors() -> Sequence[CursorPlace]:
+        async def cursors() -> Sequence[CursorPosition]:
             nonlocal looks
             looks += 1
-            found = await cursor_places(metadata, record.stream_id, record.name)
+            found = await cursor_positions(metadata, record.stream_id, record.name)
             if looks == 1:
                 await place(cursor)
             return found
@@ -190,10 +190,10 @@ def test_a_cursor_that_moves_on_does_not_put_a_pass_off() -> None:
         await owned.step(lambda state: state.acknowledge([Acknowledgement(Mark(6, at(2)))], 0)[0])
         looks = 0
 
-        async def cursors() -> Sequence[CursorPlace]:
+        async def cursors() -> Sequence[CursorPosition]:
             nonlocal looks
             looks += 1
-            found = await cursor_places(metadata, record.stream_id, record.name)
+            found = await cursor_positions(metadata, record.stream_id, record.name)
             await owned.step(lambda state: state.acknowledge([Acknowledgement(Mark(12, at(3)))], 0)[0])
             return found
 
@@ -216,7 +216,7 @@ def test_the_pass_finishes_what_a_crash_has_left() -> None:
 def test_two_passes_at_once_do_no_harm() -> None:
     async def story(client: BookKeeper) -> None:
         record = await make_stream(client, config=StreamConfig(retention=StreamRetention(consumed=True)))
-        cursors = Cursors(CursorPlace("a", at(3)))
+        cursors = Cursors(CursorPosition("a", at(3)))
         await asyncio.gather(pass_over(client, record, cursors).run(), pass_over(client, record, cursors).run())
         chain, _ = await record.read()
         assert [segment.number for segment in chain.segments] == [3] and len(await ledgers_of(client)) == 1

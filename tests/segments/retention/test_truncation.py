@@ -38,7 +38,7 @@ def test_each_step_hides_exactly_the_records_before_it() -> None:
             assert (chain.first_position, chain.start_seq_no) == (begins, seq_no)
             assert [s.number for s in result.removable] == list(range(1, position.segment))
             for wrong in (at(4, 3, 1), at(5), at(4, 9), Position(4, 2, -1)):
-                with pytest.raises(PositionFormatError, match="no place in stream orders"):
+                with pytest.raises(PositionFormatError, match="no position in stream orders"):
                     await truncate(client, record, wrong)
             assert (await record.read())[0] == chain
 

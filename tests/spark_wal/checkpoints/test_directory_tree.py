@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_wal.checkpoints.directory_tree import CheckpointPlace, being_written, checkpoint_places, stamp_of
+from spark_wal.checkpoints.directory_tree import CheckpointDirectory, being_written, checkpoint_directories, stamp_of
 from spark_wal.webhdfs.files.namespace import Namespace
 from spark_wal.webhdfs.files.records import NewFile, PutFile
 
@@ -16,8 +16,8 @@ def tree_of(*paths: str) -> Namespace:
     return namespace
 
 
-def only(namespace: Namespace) -> CheckpointPlace:
-    (found,) = checkpoint_places(namespace.root)
+def only(namespace: Namespace) -> CheckpointDirectory:
+    (found,) = checkpoint_directories(namespace.root)
     return found
 
 
@@ -26,7 +26,7 @@ def test_a_checkpoint_is_a_directory_with_metadata_beside_offsets_and_nothing_is
         "/b/metadata", "/b/offsets/0", "/b/state/x/metadata", "/b/state/x/offsets/0",
         "/a/deep/metadata", "/a/deep/offsets/0", "/only/metadata", "/other/offsets/0", "/c/metadata/x", "/c/offsets/0",
     )  # fmt: skip
-    assert [place.path for place in checkpoint_places(tree.root)] == ["/a/deep", "/b"]
+    assert [place.path for place in checkpoint_directories(tree.root)] == ["/a/deep", "/b"]
 
 
 def test_it_knows_the_last_batches_and_who_wrote_the_last_of_them() -> None:

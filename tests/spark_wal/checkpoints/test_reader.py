@@ -7,7 +7,7 @@ import pytest
 
 from spark_wal.checkpoint_copy.contents import FileStamp
 from spark_wal.checkpoints import reader
-from spark_wal.checkpoints.reader import check_state, load, places_of_checkpoints
+from spark_wal.checkpoints.reader import check_state, checkpoint_paths, load
 from tests.spark_wal.checkpoints.samples import SampleStore
 
 
@@ -39,5 +39,5 @@ def test_large_files_of_state_are_read_one_by_one(monkeypatch: pytest.MonkeyPatc
 
 def test_checkpoints_are_found_wherever_they_lie() -> None:
     paths = ["a/metadata", "a/offsets/0", "b/c/metadata", "b/c/offsets/1", "d/metadata", "e/offsets/0", "x/a/metadata"]
-    assert places_of_checkpoints(dict.fromkeys(paths, FileStamp(1, 1))) == ["a", "b/c"]
-    assert places_of_checkpoints(dict.fromkeys(["metadata", "offsets/0"], FileStamp(1, 1))) == [""]
+    assert checkpoint_paths(dict.fromkeys(paths, FileStamp(1, 1))) == ["a", "b/c"]
+    assert checkpoint_paths(dict.fromkeys(["metadata", "offsets/0"], FileStamp(1, 1))) == [""]

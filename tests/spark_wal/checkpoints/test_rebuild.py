@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from spark_wal.checkpoints.layout import StateFile, StatePartition, meaning
-from spark_wal.checkpoints.rebuild import StateSources, Unbuildable, sources_of
+from spark_wal.checkpoints.rebuild import BuildObstacle, StateSources, sources_of
 
 PARTITION = StatePartition(0, 0, "default")
 
@@ -13,7 +13,7 @@ def files(*names: str) -> list[StateFile]:
     return [file for file in found if file is not None]
 
 
-def names(found: StateSources | Unbuildable) -> list[str]:
+def names(found: StateSources | BuildObstacle) -> list[str]:
     assert isinstance(found, StateSources)
     return [file.path.rpartition("/")[2] for file in found.files]
 
@@ -40,13 +40,13 @@ def test_the_newest_whole_state_and_each_step_behind_it(damaged: list[str], want
 
 def test_what_cannot_be_built_names_the_step_that_is_lost() -> None:
     there = files("4.snapshot", "5.delta", "6.delta")
-    assert sources_of(there, ["state/0/0/4.snapshot", "state/0/0/6.delta"], PARTITION, 6) == Unbuildable(
+    assert sources_of(there, ["state/0/0/4.snapshot", "state/0/0/6.delta"], PARTITION, 6) == BuildObstacle(
         ("state/0/0/5.delta",)
     )
     assert sources_of(files("5.delta", "6.delta"), ["state/0/0/5.delta", "state/0/0/6.delta"], PARTITION, 6) == (
-        Unbuildable(("state/0/0/4.delta",))
+        BuildObstacle(("state/0/0/4.delta",))
     )
-    assert sources_of([], [], PARTITION, 3) == Unbuildable(("state/0/0/3.delta",))
+    assert sources_of([], [], PARTITION, 3) == BuildObstacle(("state/0/0/3.delta",))
 
 
 def test_version_0_is_empty() -> None:
@@ -63,11 +63,11 @@ def test_the_second_format_takes_what_the_changelog_names_and_no_other_file_of_t
     found = sources_of(there, usable, PARTITION, 3, A, earlier)
     assert names(found) == [f"1_{A}.zip", f"2_{B}.changelog", f"3_{A}.changelog"]
     usable.remove(f"state/0/0/2_{B}.changelog")
-    assert sources_of(there, usable, PARTITION, 3, A, earlier) == Unbuildable((f"state/0/0/2_{B}.changelog",))
+    assert sources_of(there, usable, PARTITION, 3, A, earlier) == BuildObstacle((f"state/0/0/2_{B}.changelog",))
 
 
 def test_the_second_format_finds_no_zip_that_the_changelog_does_not_name() -> None:
     there = files(f"1_{A}.zip", f"2_{B}.zip", f"2_{B}.changelog", f"3_{A}.changelog")
     usable = [f"state/0/0/1_{A}.zip", f"state/0/0/2_{B}.changelog", f"state/0/0/3_{A}.changelog"]
     earlier = {f"state/0/0/3_{A}.changelog": {2: B}}
-    assert sources_of(there, usable, PARTITION, 3, A, earlier) == Unbuildable((f"state/0/0/2_{B}.zip",))
+    assert sources_of(there, usable, PARTITION, 3, A, earlier) == BuildObstacle((f"state/0/0/2_{B}.zip",))

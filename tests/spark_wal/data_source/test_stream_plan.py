@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from segments.chain import SegmentContents, StreamChain
 from segments.position import Position
-from segments.read.places.splits import split
+from segments.read.positions.splits import split
 from spark_wal.data_source.stream_plan import end_by_rows, ranges, wanted_partitions
 
 sizes = st.one_of(st.sampled_from([1, 7, 10**9 + 1]), st.integers(1, 2**60))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bookkeeper.bookie.health.apache_routes import ROUTES, Probed
+from bookkeeper.bookie.health.apache_routes import ROUTES, HealthSnapshot
 from bookkeeper.bookie.health.health import BookieHealth
 from bookkeeper.bookie.health.health_pages import _Application
 from bookkeeper.http_api.routes import ROUTES as ALL_ROUTES
@@ -27,7 +27,7 @@ WELL = BookieHealth(
     metadata="connected",
     without_metadata_s=None,
 )
-SEEN = Probed(WELL, Space(1000, 400), compacting=True, compactions=3, suspended=False)
+SEEN = HealthSnapshot(WELL, Space(1000, 400), compacting=True, compactions=3, suspended=False)
 
 REPLIES = {
     "/heartbeat": "OK\n",
@@ -60,7 +60,7 @@ REPLIES = {
 """The shapes that Apache's server sends (``tests/interop/http_routes/replies``)."""
 
 
-def asked(path: str, seen: Probed = SEEN, method: str = "GET") -> tuple[str, bytes]:
+def asked(path: str, seen: HealthSnapshot = SEEN, method: str = "GET") -> tuple[str, bytes]:
     codes: list[str] = []
 
     def start(status: str, headers: list[tuple[str, str]]) -> None:

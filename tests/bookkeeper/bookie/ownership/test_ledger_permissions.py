@@ -11,7 +11,7 @@ import pytest
 
 from bookkeeper import wire
 from bookkeeper.access import LedgerOperation, Mode, Policy, Principal, PrincipalKind, Resource
-from bookkeeper.bookie.ownership.ledger_permissions import WAITING_MAX, Asked, LedgerPermissions
+from bookkeeper.bookie.ownership.ledger_permissions import WAITING_MAX, AccessRequest, LedgerPermissions
 from bookkeeper.bookie.ownership.owner_log import OwnerLog
 from bookkeeper.errors import MetadataUnavailableError, NoSuchLedgerError
 from bookkeeper.ids import EntryId, LedgerId
@@ -556,13 +556,13 @@ def test_a_request_that_fails_keeps_nobody_waiting(caplog: pytest.LogCaptureFixt
             raise ZeroDivisionError("a bug")
 
         for then in (broken, told.append):
-            wanted = Asked(who, LedgerOperation.ADD, KEY, then, denied=lambda: None)
+            wanted = AccessRequest(who, LedgerOperation.ADD, KEY, then, denied=lambda: None)
             await cluster.node.run(asked(control_of(cluster), ledger, wanted))
         while control_of(cluster)._waiting:  # noqa: ASYNC110 - virtual time, and nobody tells
             await asyncio.sleep(0.001)
         assert told == [Status.OK] and "unexpected error" in caplog.text
 
-    async def asked(control: LedgerPermissions, ledger: LedgerId, wanted: Asked) -> None:
+    async def asked(control: LedgerPermissions, ledger: LedgerId, wanted: AccessRequest) -> None:
         control.ask(ledger, wanted)
 
     run_named(main)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bookkeeper.client.bookies.bookie_places import location_source
+from bookkeeper.client.bookies.bookie_locations import location_source
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.errors import ConfigError
 

@@ -32,7 +32,7 @@ async def _place(bk: BookKeeper, **racks: str) -> None:
     for rack, names in racks.items():
         for name in names.split():
             await bk.metadata_store.locations.put(BookieId(name), Location.parse(rack))
-    await bk.services.places.refresh()
+    await bk.services.locations.refresh()
 
 
 def _reads(cluster: SimCluster) -> dict[str, float]:
@@ -102,7 +102,7 @@ def test_a_bookie_whose_settings_have_a_location_keeps_it_in_the_metadata_when_i
         await asyncio.sleep(30)
         async with cluster.connect() as bk:
             await asyncio.sleep(1)
-            assert str(bk.services.places.of(BookieId("b1"))) == "/east/r7"
+            assert str(bk.services.locations.of(BookieId("b1"))) == "/east/r7"
 
     SimCluster(1, 1, location="east/r7/").run(story)
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bookkeeper.client.write import lac_turns
-from bookkeeper.client.write.lac_turns import LAC_TURNS, LOOK, PACED, AnotherTurn
+from bookkeeper.client.write.lac_turns import LAC_TURNS, LOOK, PACED, AskNextTurn
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger.write import PublishLac
 from tests.bookkeeper.validated import validated
@@ -19,7 +19,7 @@ NEWS, LATER = (PublishLac(EntryId(lac), (BookieId("b1"),)) for lac in (1, 2))
 def test_it_goes_out_after_some_idle_turns() -> None:
     turns = LacTurns()
     assert turns.want(NEWS)
-    assert [turns.on_turn(idle=True) for _ in range(LAC_TURNS)] == [AnotherTurn.LATER] * (LAC_TURNS - 1) + [NEWS]
+    assert [turns.on_turn(idle=True) for _ in range(LAC_TURNS)] == [AskNextTurn.LATER] * (LAC_TURNS - 1) + [NEWS]
     assert turns.want(NEWS), "the next news begins a count of its own"
 
 
@@ -42,7 +42,7 @@ def test_an_append_ends_the_count_and_nothing_goes_out() -> None:
 def turns_until_it_goes_out(turns: lac_turns.LacTurns) -> int:
     assert turns.want(NEWS)
     count = 1
-    while (step := turns.on_turn(idle=True)) is AnotherTurn.LATER:
+    while (step := turns.on_turn(idle=True)) is AskNextTurn.LATER:
         count += 1
     assert step == NEWS
     return count
@@ -64,7 +64,7 @@ def test_what_is_wanted_goes_out_or_is_overtaken(idle: list[bool]) -> None:
     turns.want(NEWS)
     for n, quiet in enumerate(idle, 1):
         step = turns.on_turn(idle=quiet)
-        if step is not AnotherTurn.LATER:
+        if step is not AskNextTurn.LATER:
             assert step == (NEWS if quiet else None)
             assert n == LAC_TURNS or not quiet
             return

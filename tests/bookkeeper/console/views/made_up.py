@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 from bookkeeper.access import Mode
 from bookkeeper.autorecovery.cluster_status import BookiesStatus, BookieStatus
 from bookkeeper.autorecovery.status import AutorecoveryStatus
-from bookkeeper.console.blocks import Place, ShownFacts, ShownNote, ShownTable
+from bookkeeper.console.blocks import PageAddress, ShownFacts, ShownNote, ShownTable
 from bookkeeper.console.ledger_list import LedgerList
 from bookkeeper.console.picture import BookiesPicture, DeletedRow, LedgersPicture
-from bookkeeper.console.resident import Kept
-from bookkeeper.console.views.view import PageAsked, PageView
+from bookkeeper.console.resident import CachedValue
+from bookkeeper.console.views.view import PageView, ViewRequest
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerMetadata, QuorumSpec
 from bookkeeper.meta.records.autorecovery import ClusterCheck
@@ -24,12 +24,12 @@ SPEC = QuorumSpec(ensemble_size=2, write_quorum=2, ack_quorum=2)
 GIB = 1 << 30
 
 
-def asked(path: str = "/", *actions: str, **params: str) -> PageAsked:
-    return PageAsked(Place(path, params), NOW_MS, 5.0, lambda action: action in actions)
+def asked(path: str = "/", *actions: str, **params: str) -> ViewRequest:
+    return ViewRequest(PageAddress(path, params), NOW_MS, 5.0, lambda action: action in actions)
 
 
-def kept(value: T, problem: str = "") -> Kept[T]:
-    return Kept(value, NOW_MS - 3000, 0.02, problem)
+def kept(value: T, problem: str = "") -> CachedValue[T]:
+    return CachedValue(value, NOW_MS - 3000, 0.02, problem)
 
 
 def bookies(*found: BookieStatus, places: dict[str, str] | None = None, **autorecovery: Any) -> BookiesPicture:

@@ -8,7 +8,7 @@ from bookkeeper.access import Mode
 from bookkeeper.autorecovery.report import AutorecoveryReport, StuckRepair
 from bookkeeper.console.blocks import ShownTable
 from bookkeeper.console.panels import Tone
-from bookkeeper.console.resident import Kept
+from bookkeeper.console.resident import CachedValue
 from bookkeeper.console.views.cluster_view import bookie_page, cluster_page
 from bookkeeper.ids import BookieId, LedgerId
 from tests.bookkeeper.console.views.made_up import asked, bookies, closed, kept, ledgers, texts
@@ -54,9 +54,9 @@ def test_what_is_switched_off_or_open_is_said() -> None:
 
 
 def test_bookies_are_shown_while_ledgers_are_still_read_and_with_what_keeps_them_from_being_read() -> None:
-    view = cluster_page(kept(bookies(), "the store is away"), Kept(), [], asked())
+    view = cluster_page(kept(bookies(), "the store is away"), CachedValue(), [], asked())
     assert view.summary == "Ledgers are being read" and "the store is away" in view.problem
-    assert cluster_page(Kept(), Kept(), [], asked()).summary == "The bookies are being asked"
+    assert cluster_page(CachedValue(), CachedValue(), [], asked()).summary == "The bookies are being asked"
 
 
 def test_a_bookies_page_offers_what_is_switched_on_and_makes_sense() -> None:
@@ -68,4 +68,4 @@ def test_a_bookies_page_offers_what_is_switched_on_and_makes_sense() -> None:
     assert actions("b1") == []
     assert actions("b1", "read-only", "drain") == [("read-only", ""), ("drain", "")]
     assert actions("b3", "read-only") == [("read-only", ""), ("read-only", "1")]
-    assert bookie_page(kept(bookies()), Kept(), asked("/bookies", of="b9")).code == 404
+    assert bookie_page(kept(bookies()), CachedValue(), asked("/bookies", of="b9")).code == 404

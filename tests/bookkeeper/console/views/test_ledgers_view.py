@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bookkeeper.console.picture import DeletedRow
-from bookkeeper.console.resident import Kept
+from bookkeeper.console.resident import CachedValue
 from bookkeeper.console.views.ledgers_view import deleted_page, ledgers_page
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerMetadata
@@ -31,7 +31,7 @@ def test_the_lists_that_can_be_chosen_have_their_counts_and_keep_the_other_choic
 
 
 def test_while_ledgers_are_read_their_number_is_told() -> None:
-    assert "4711 so far" in ledgers_page(Kept(), 4711, asked("/ledgers")).summary
+    assert "4711 so far" in ledgers_page(CachedValue(), 4711, asked("/ledgers")).summary
 
 
 def test_deleted_ledgers_and_the_one_that_may_be_purged() -> None:

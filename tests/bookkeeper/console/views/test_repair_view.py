@@ -7,7 +7,7 @@ import dataclasses
 from bookkeeper.autorecovery.marked import MarkedLedger
 from bookkeeper.autorecovery.report import AutorecoveryReport, StuckRepair
 from bookkeeper.console.panels import Tone
-from bookkeeper.console.resident import Kept
+from bookkeeper.console.resident import CachedValue
 from bookkeeper.console.views.repair_view import repair_page
 from bookkeeper.ids import BookieId, LedgerId
 from tests.bookkeeper.console.views.made_up import NOW_MS, asked, bookies, kept, ledgers, texts
@@ -39,7 +39,7 @@ def test_marks_progress_and_reasons_are_shown() -> None:
 
 
 def test_a_cluster_without_marks_is_well_and_one_without_auditor_says_so() -> None:
-    view = repair_page(kept(bookies(auditor=None)), Kept(), [], asked("/repair"))
+    view = repair_page(kept(bookies(auditor=None)), CachedValue(), [], asked("/repair"))
     said = texts(view)
     assert view.tone is Tone.GOOD and "No ledger is under-replicated" in said and "There is no auditor" in said
     assert "Nothing is being repaired" in said and "last check of all ledgers: –" in said

@@ -19,7 +19,7 @@ from bookkeeper.ids import EntryId
 from bookkeeper.ledger.config import ReadConfig
 from bookkeeper.ledger.effects import WakeAt
 from bookkeeper.ledger.read import FragmentReader
-from bookkeeper.ledger.read.reader import AskBookie, Effect, EntriesFound, FailRead, RefreshMetadata, ReportCorrupt
+from bookkeeper.ledger.read.reader import AskBookie, DeliverEntries, Effect, FailRead, RefreshMetadata, ReportCorrupt
 from tests.bookkeeper.ledger.test_metadata import CLOSED, bookies
 from tests.bookkeeper.validated import validated
 
@@ -42,18 +42,18 @@ def failure(effects: list[Effect]) -> BookKeeperError:
 def test_the_preferred_bookie_is_asked_for_the_whole_run() -> None:
     reader = Reader(CLOSED, 0, 4, order=(B3, B1))
     assert reader.start(0.0) == [AskBookie(B3, EntryId(0), 4), WakeAt(0.5)]
-    assert reader.on_entries(B3, 0, 4, 0.0) == [EntriesFound(B3, EntryId(0), 4)]
+    assert reader.on_entries(B3, 0, 4, 0.0) == [DeliverEntries(B3, EntryId(0), 4)]
 
 
 def test_a_short_answer_goes_on_with_the_same_bookie() -> None:
     reader = reading(0, 4)
     assert reader.on_entries(B1, 0, 3, 0.0) == [
-        EntriesFound(B1, EntryId(0), 3),
+        DeliverEntries(B1, EntryId(0), 3),
         AskBookie(B1, EntryId(3), 1),
         WakeAt(0.5),
     ]
     assert reader.on_entries(B1, 0, 3, 0.0) == []  # the same once more
-    assert reader.on_entries(B1, 3, 9, 0.0) == [EntriesFound(B1, EntryId(3), 1)]
+    assert reader.on_entries(B1, 3, 9, 0.0) == [DeliverEntries(B1, EntryId(3), 1)]
 
 
 @pytest.mark.rule("L1")
@@ -61,7 +61,7 @@ def test_whoever_fails_the_next_is_asked() -> None:
     reader = reading()
     assert reader.on_failed(B1, 0, NoSuchEntryError(), 0.0)[0] == AskBookie(B2, EntryId(0), 1)
     assert reader.on_failed(B2, 0, LOST, 0.0)[0] == AskBookie(B3, EntryId(0), 1)
-    assert reader.on_entries(B3, 0, 1, 0.0) == [EntriesFound(B3, EntryId(0), 1)]
+    assert reader.on_entries(B3, 0, 1, 0.0) == [DeliverEntries(B3, EntryId(0), 1)]
 
 
 @pytest.mark.rule("L1", "L7")
@@ -71,7 +71,7 @@ def test_who_did_not_give_one_entry_is_asked_for_the_next() -> None:
     assert reader.on_entries(B2, 0, 1, 0.0)[1] == AskBookie(B2, EntryId(1), 1)
     reader.on_failed(B2, 1, LOST, 0.0)
     assert reader.on_failed(B3, 1, LOST, 0.0)[0] == AskBookie(B1, EntryId(1), 1)
-    assert reader.on_entries(B1, 1, 1, 0.0) == [EntriesFound(B1, EntryId(1), 1)]
+    assert reader.on_entries(B1, 1, 1, 0.0) == [DeliverEntries(B1, EntryId(1), 1)]
 
 
 @pytest.mark.rule("L1")
@@ -123,7 +123,7 @@ def test_a_slow_bookie_gets_company_and_the_first_answer_wins() -> None:
     reader = reading()
     assert reader.on_tick(0.4) == []
     assert reader.on_tick(0.5) == [AskBookie(B2, EntryId(0), 1), WakeAt(1.0)]
-    assert reader.on_entries(B1, 0, 1, 0.6) == [EntriesFound(B1, EntryId(0), 1)]
+    assert reader.on_entries(B1, 0, 1, 0.6) == [DeliverEntries(B1, EntryId(0), 1)]
     assert reader.on_entries(B2, 0, 1, 0.7) == []
     assert reader.on_tick(1.0) == []
 
@@ -166,7 +166,7 @@ def test_a_store_that_is_away_too_keeps_nobody_from_asking_the_bookies_again(awa
     for bookie in (B1, B2, B3):
         reader.on_failed(bookie, 0, LOST, 0.0)
     assert reader.on_metadata_failed(away, 0.0)[0] == AskBookie(B1, EntryId(0), 1)
-    assert reader.on_entries(B1, 0, 1, 0.0) == [EntriesFound(B1, EntryId(0), 1)]
+    assert reader.on_entries(B1, 0, 1, 0.0) == [DeliverEntries(B1, EntryId(0), 1)]
 
 
 @pytest.mark.rule("L7")
@@ -186,8 +186,8 @@ def test_a_run_may_end_early_once_it_has_so_many_bytes() -> None:
     reader = Reader(CLOSED, 0, 6, config=ReadConfig(rounds_max=1), bytes_max=100)
     reader.start(0.0)
     found, asked, _ = reader.on_entries(B1, 0, 2, 0.0, 99)
-    assert (found, asked) == (EntriesFound(B1, EntryId(0), 2), AskBookie(B1, EntryId(2), 4))
+    assert (found, asked) == (DeliverEntries(B1, EntryId(0), 2), AskBookie(B1, EntryId(2), 4))
     assert not reader.done
-    assert reader.on_entries(B1, 2, 1, 0.0, 1) == [EntriesFound(B1, EntryId(2), 1)]
+    assert reader.on_entries(B1, 2, 1, 0.0, 1) == [DeliverEntries(B1, EntryId(2), 1)]
     assert (reader.done, reader.first) == (True, 3)
     assert reader.on_entries(B1, 3, 1, 0.0, 1) == []

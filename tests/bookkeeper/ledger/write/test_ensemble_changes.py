@@ -11,7 +11,7 @@ from bookkeeper.ledger.ensemble.sync_policy import sync_policy
 from bookkeeper.ledger.ensemble.writer_ensemble import WAIT, EndWriter, Readmit, Replace, WatchAgain, WriterEnsemble
 from bookkeeper.ledger.metadata import Fragment
 from bookkeeper.ledger.write.alarm import Alarm
-from bookkeeper.ledger.write.effects import ChangeEnsemble, Effect, NoteMissing, SendAdds, WatchIncarnation
+from bookkeeper.ledger.write.effects import ChangeEnsemble, Effect, MarkMissing, SendAdds, WatchIncarnation
 from bookkeeper.ledger.write.ensemble_changes import EnsembleChanges
 from bookkeeper.ledger.write.member_shares import MemberShares
 from bookkeeper.ledger.write.progress import WriterProgress
@@ -72,7 +72,7 @@ def test_a_bookie_that_is_used_again_gets_what_is_unconfirmed_and_what_it_missed
     member = parts.ensemble.by_bookie[B2]
     parts.ensemble.on_bookie_failed(B2, LOST)
     effects = parts.follow(Readmit(member), 2.0)
-    assert effects == [NoteMissing(B2, EntryId(0), EntryId(1)), SendAdds(B2, EntryId(2), 2, 1), WakeAt(2.5)]
+    assert effects == [MarkMissing(B2, EntryId(0), EntryId(1)), SendAdds(B2, EntryId(2), 2, 1), WakeAt(2.5)]
     assert member.live and member.acks.mark == 2
 
 
@@ -84,7 +84,7 @@ def test_after_a_change_the_stand_in_gets_what_is_unconfirmed_and_who_failed_mea
     assert asked == (B2,)
     parts.changes.on_committed(asked, Fragment(EntryId(2), (B1, B4, B3)), 1.0, effects)
     assert effects == [
-        NoteMissing(B2, EntryId(0), EntryId(1)),
+        MarkMissing(B2, EntryId(0), EntryId(1)),
         SendAdds(B4, EntryId(2), 2, 1),
         ChangeEnsemble((B3,), (B1, B4), EntryId(2), 2),
         WakeAt(1.5),
@@ -109,7 +109,7 @@ def test_a_writer_that_closes_seats_the_stand_in_and_sends_it_nothing(parts: Par
     parts.ensemble.end_change()
     effects: list[Effect] = []
     parts.changes.seat(Fragment(EntryId(2), (B1, B4, B3)), 1.0, effects, send=False)
-    assert effects == [NoteMissing(B2, EntryId(0), EntryId(1))]
+    assert effects == [MarkMissing(B2, EntryId(0), EntryId(1))]
     assert parts.ensemble.live_bookies == (B1, B4, B3)
 
 

@@ -10,7 +10,7 @@ from bookkeeper.ledger.config import WriterConfig
 from bookkeeper.ledger.ensemble.sync_policy import sync_policy
 from bookkeeper.ledger.ensemble.writer_ensemble import WriterEnsemble
 from bookkeeper.ledger.quorum import QuorumSpec
-from bookkeeper.ledger.write.effects import Effect, NoteMissing, SendAdds
+from bookkeeper.ledger.write.effects import Effect, MarkMissing, SendAdds
 from bookkeeper.ledger.write.member_shares import MemberShares
 from bookkeeper.ledger.write.progress import WriterProgress
 from tests.bookkeeper.ledger.test_metadata import bookies
@@ -57,7 +57,7 @@ def test_what_is_sent_again_begins_where_packets_are_kept_and_the_rest_is_noted(
     of_three, ensemble, _ = shares()
     member, effects = ensemble.by_bookie[B2], list[Effect]()
     of_three.send_again(member, 0, 4, 2, effects)
-    assert effects == [NoteMissing(B2, EntryId(0), EntryId(1)), SendAdds(B2, EntryId(2), 2, 1)]
+    assert effects == [MarkMissing(B2, EntryId(0), EntryId(1)), SendAdds(B2, EntryId(2), 2, 1)]
     assert member.acks.mark == 2
     with pytest.raises(InvariantError, match="W8"):
         of_three.send_again(member, 2, 4, 3, effects)
@@ -72,8 +72,8 @@ def test_what_members_lack_of_the_confirmed_entries_is_noted_of_live_and_failed_
     ensemble.on_bookie_failed(B3, LOST)
     noted: list[Effect] = []
     of_three.note_missing_of(noted, live=True)
-    assert (noted, of_three.is_lagging) == ([NoteMissing(B2, EntryId(1), EntryId(1))], True)
+    assert (noted, of_three.is_lagging) == ([MarkMissing(B2, EntryId(1), EntryId(1))], True)
     of_three.note_missing_of(noted, live=False)
-    assert noted[1:] == [NoteMissing(B3, EntryId(0), EntryId(1))]
+    assert noted[1:] == [MarkMissing(B3, EntryId(0), EntryId(1))]
     b2.acks.add(1, 2)
     assert not of_three.is_lagging, "what is pending does not count, nor does a failed one"

@@ -30,7 +30,7 @@ from bookkeeper.ledger.write.effects import (
     Confirm,
     Effect,
     FailAdds,
-    NoteMissing,
+    MarkMissing,
     Release,
     SendAdds,
     WatchIncarnation,
@@ -285,7 +285,7 @@ def test_the_ensemble_is_changed_when_a_spare_appears(writer: LedgerWriter) -> N
     add(writer)
     acks(writer, "0:b1 0:b3")
     assert writer.on_spares_changed(0.0) == [ChangeEnsemble((B2,), (B1, B3), EntryId(1), 2)]
-    assert change(writer, 1, b2="b4") == [NoteMissing(B2, EntryId(0), EntryId(0))]
+    assert change(writer, 1, b2="b4") == [MarkMissing(B2, EntryId(0), EntryId(0))]
     assert writer.on_spares_changed(0.0) == []
 
 
@@ -331,7 +331,7 @@ def test_a_bookie_that_returns_gets_entries_again_and_what_it_missed_is_noted(wr
     add(writer, 2)
     acks(writer, "3:b1 3:b3")
     assert writer.on_bookie_returned(B2, writer.metadata, 0.0) == [
-        NoteMissing(B2, EntryId(1), EntryId(3)),
+        MarkMissing(B2, EntryId(1), EntryId(3)),
         SendAdds(B2, EntryId(4), 1, 1),
     ]
     assert confirmed(acks(writer, "4:b2 4:b1")) == [4]
@@ -572,7 +572,7 @@ def test_a_stand_in_of_a_writer_that_closes_is_sent_nothing_and_named_in_the_end
     writer.on_bookie_failed(B3, LOST, 0.0)
     writer.close(0.0)
     effects = change(writer, 1, b3="b4")
-    assert effects == [NoteMissing(B3, EntryId(0), EntryId(0)), CloseMetadata(EntryId(0), 10)]
+    assert effects == [MarkMissing(B3, EntryId(0), EntryId(0)), CloseMetadata(EntryId(0), 10)]
     assert (writer.metadata.last_fragment.ensemble, writer.failed_bookies) == ((B1, B2, B4), ())
 
 
@@ -583,7 +583,7 @@ def test_at_close_what_the_failed_missed_is_noted(writer: LedgerWriter) -> None:
     writer.on_bookie_failed(B2, LOST, 0.0)
     acks(writer, "0-1:b1 0-1:b3")
     writer.on_change_failed(ChangeFailure.NO_SPARE, 0.0)
-    assert writer.close(0.0) == [NoteMissing(B2, EntryId(1), EntryId(1)), CloseMetadata(EntryId(1), 20)]
+    assert writer.close(0.0) == [MarkMissing(B2, EntryId(1), EntryId(1)), CloseMetadata(EntryId(1), 20)]
     assert writer.on_bookie_returned(B2, writer.metadata, 1.0) == [], "it is not used again"
 
 
@@ -594,7 +594,7 @@ def test_what_a_live_bookie_has_not_acknowledged_when_the_ledger_is_closed_is_no
     acks(writer, "0-3:b1 0-3:b2 0:b3")
     assert writer.close(0.0) == [CloseMetadata(EntryId(3), 40)]
     assert acks(writer, "1:b3 3:b3") == [], "they come while the metadata are written"
-    assert writer.on_closed(writer.metadata.close(3, 40), 0.0) == [NoteMissing(B3, EntryId(2), EntryId(2))]
+    assert writer.on_closed(writer.metadata.close(3, 40), 0.0) == [MarkMissing(B3, EntryId(2), EntryId(2))]
 
 
 @pytest.mark.rule("R13")
@@ -680,7 +680,7 @@ def test_what_a_bookie_had_no_room_for_is_sent_again_as_far_as_it_is_kept(writer
     acks(writer, "0-9:b1 0-3:b2 6-9:b3")
     assert writer.progress.last_add_confirmed == 9 or writer.progress.last_add_confirmed == 3
     again = writer.send_again(B3, 0, 6, kept_from=2)
-    assert again == [NoteMissing(B3, EntryId(0), EntryId(1)), SendAdds(B3, EntryId(2), 4, 2)]
+    assert again == [MarkMissing(B3, EntryId(0), EntryId(1)), SendAdds(B3, EntryId(2), 4, 2)]
     assert writer.failed_bookies == (), "it is alive"
     acks(writer, "2-5:b3")
     assert writer.progress.last_add_confirmed == 9

@@ -27,8 +27,8 @@ from bookkeeper.ledger.write.effects import (
     FailAdds,
     ForceDone,
     ForceFailed,
-    MoreRoom,
     Release,
+    ResumeCallers,
     SendAdds,
     SendForce,
 )
@@ -171,7 +171,7 @@ def test_a_bookie_that_trails_holds_up_the_callers_instead_of_failing(writer: Le
         acks(writer, f"{entry}:b1 {entry}:b2")
         waits.append(writer.must_wait)
     assert waits == [False] * 127 + [True]
-    assert acks(writer, "0:b3") == [MoreRoom()]
+    assert acks(writer, "0:b3") == [ResumeCallers()]
     assert (writer.must_wait, writer.error) == (False, None)
 
 

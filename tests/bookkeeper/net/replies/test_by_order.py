@@ -11,12 +11,12 @@ from bookkeeper.codec import ReplyRun
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.net.replies.by_order import OrderMatcher
 from bookkeeper.net.replies.deliveries import (
+    AnswerRead,
+    AnswerRequest,
+    DeliverReads,
     Delivery,
-    ReadAnswered,
-    ReadsFound,
-    ReadsGivenUp,
-    RequestAnswered,
-    RequestGivenUp,
+    FailReads,
+    FailRequest,
     SendFrame,
     StreamLost,
 )
@@ -35,7 +35,7 @@ def answer(matcher: OrderMatcher, entry: int) -> list[Delivery]:
 
 
 def waiters(deliveries: list[Delivery]) -> list[object]:
-    return [d.waiter for d in deliveries if isinstance(d, RequestAnswered)]
+    return [d.waiter for d in deliveries if isinstance(d, AnswerRequest)]
 
 
 @pytest.mark.rule("B13")
@@ -56,7 +56,7 @@ def test_what_was_given_up_keeps_its_place_for_the_late_reply() -> None:
     matcher.send(read(1), 1.0, late)
     matcher.send(read(1), 9.0, next_)
     assert matcher.next_deadline() == 1.0
-    assert matcher.on_time(1.0) == [RequestGivenUp(late)]
+    assert matcher.on_time(1.0) == [FailRequest(late)]
     assert (matcher.outstanding, matcher.next_deadline()) == (1, 9.0)
     assert answer(matcher, 1) == []
     assert waiters(answer(matcher, 1)) == [next_]
@@ -70,10 +70,10 @@ def test_a_fence_and_a_plain_read_of_one_entry_are_never_in_flight_together() ->
     assert matcher.send(read(1), 5.0, again) == b"", "it would pass the fence"
     sent, answered = answer(matcher, 1)
     assert isinstance(sent, SendFrame) and sent.frame == wire.encode_request(read(1, fence=True), V2)
-    assert isinstance(answered, RequestAnswered) and answered.waiter is plain
+    assert isinstance(answered, AnswerRequest) and answered.waiter is plain
     sent, answered = answer(matcher, 1)
     assert isinstance(sent, SendFrame) and sent.frame == wire.encode_request(read(1), V2)
-    assert isinstance(answered, RequestAnswered) and answered.waiter is fence
+    assert isinstance(answered, AnswerRequest) and answered.waiter is fence
     assert waiters(answer(matcher, 1)) == [again]
 
 
@@ -83,8 +83,8 @@ def test_what_was_given_up_while_it_was_held_is_never_sent() -> None:
     matcher.send(read(1), 5.0, Waiter())
     matcher.send(read(1, fence=True), 1.0, fence)
     matcher.send(read(1, fence=True), 1.0, fence)
-    assert matcher.on_time(2.0) == [RequestGivenUp(fence)] * 2
-    assert [type(delivery) for delivery in answer(matcher, 1)] == [RequestAnswered]
+    assert matcher.on_time(2.0) == [FailRequest(fence)] * 2
+    assert [type(delivery) for delivery in answer(matcher, 1)] == [AnswerRequest]
     assert matcher.outstanding == 0
 
 
@@ -96,11 +96,11 @@ def test_of_reads_sent_together_one_waits_behind_a_fence_and_the_others_pass() -
     assert bytes(frames) == wire.encode_request(read(2), V2) + wire.encode_request(read(4), V2)
     assert matcher.outstanding == 4
     cut, data = entries(V2, (0, 2), (0, 4))
-    assert matcher.on_read_replies(cut, data) == [ReadsFound(sink, data, cut, [0, 1], [2, 4])]
+    assert matcher.on_read_replies(cut, data) == [DeliverReads(sink, data, cut, [0, 1], [2, 4])]
     sent, answered = answer(matcher, 3)
     assert isinstance(sent, SendFrame) and sent.frame == wire.encode_request(read(3), V2)
-    assert isinstance(answered, RequestAnswered) and answered.waiter is fence
-    assert answer(matcher, 3) == [ReadAnswered(sink, 3, no_entry(3))]
+    assert isinstance(answered, AnswerRequest) and answered.waiter is fence
+    assert answer(matcher, 3) == [AnswerRead(sink, 3, no_entry(3))]
     assert matcher.outstanding == 0
 
 
@@ -108,8 +108,8 @@ def test_reads_with_a_held_one_among_them_are_given_up_once() -> None:
     matcher, sink = Checked(), Sink()
     matcher.send(read(3, fence=True), 9.0, Waiter())
     matcher.send_reads(LEDGER, [2, 3], 1.0, sink)
-    assert matcher.on_time(1.0) == [ReadsGivenUp(sink)]
-    assert [type(delivery) for delivery in answer(matcher, 3)] == [RequestAnswered], "the held one is not sent"
+    assert matcher.on_time(1.0) == [FailReads(sink)]
+    assert [type(delivery) for delivery in answer(matcher, 3)] == [AnswerRequest], "the held one is not sent"
     assert answer(matcher, 2) == []
     assert matcher.outstanding == 0
 
@@ -121,7 +121,7 @@ def test_adds_of_a_recovery_take_their_replies_out_of_a_writers_run() -> None:
         matcher.send(wire.AddEntry(LEDGER, EntryId(entry), KEY, b"x" * 32), 5.0, waiter)
     streams, others = matcher.on_add_replies([ReplyRun(-1, LEDGER, 4, 6, 0), ReplyRun(-1, LedgerId(99), 0, 1, 0)])
     assert streams == [(stream, [(6, 4, Status.OK)])]
-    assert others == [RequestAnswered(waiter, wire.AddReply(Status.OK, LEDGER, EntryId(e))) for e in (4, 5)]
+    assert others == [AnswerRequest(waiter, wire.AddReply(Status.OK, LEDGER, EntryId(e))) for e in (4, 5)]
     assert matcher.outstanding == 0
 
 
@@ -131,7 +131,7 @@ def test_a_batch_read_is_matched_by_an_id_of_its_own() -> None:
         matcher.send(wire.BatchRead(LEDGER, EntryId(0), 0, 10, 0), 5.0, waiter)
     replies = [wire.BatchReply(Status.OK, LEDGER, EntryId(0), i, b"") for i in (2, 1)]
     got = [matcher.on_reply(header(V2, Operation.BATCH_READ), reply) for reply in replies]
-    assert got == [[RequestAnswered(waiters_[1], replies[0])], [RequestAnswered(waiters_[0], replies[1])]]
+    assert got == [[AnswerRequest(waiters_[1], replies[0])], [AnswerRequest(waiters_[0], replies[1])]]
 
 
 @pytest.mark.rule("V1")
@@ -143,9 +143,7 @@ def test_a_loss_gives_everything_up_once_streams_first() -> None:
     matcher.streams.open(stream)
     lost = matcher.on_lost()
     assert lost[0] == StreamLost(stream)
-    assert sorted(lost[1:], key=str) == sorted(
-        [RequestGivenUp(waiter), RequestGivenUp(fence), ReadsGivenUp(sink)], key=str
-    )
+    assert sorted(lost[1:], key=str) == sorted([FailRequest(waiter), FailRequest(fence), FailReads(sink)], key=str)
     assert matcher.on_lost() == []
     assert (matcher.outstanding, matcher.next_deadline()) == (0, None)
 
@@ -165,14 +163,14 @@ def test_whatever_happens_everybody_hears_once(seed: int) -> None:
             match delivery:
                 case SendFrame():
                     on_the_way.append(entry_of(delivery.frame))
-                case ReadsFound():
+                case DeliverReads():
                     heard[delivery.sink] = heard.get(delivery.sink, 0) + len(delivery.picked)
-                case ReadAnswered():
+                case AnswerRead():
                     heard[delivery.sink] = heard.get(delivery.sink, 0) + 1
-                case ReadsGivenUp():
+                case FailReads():
                     assert heard.get(delivery.sink, 0) < wanted[delivery.sink]
                     heard[delivery.sink] = wanted[delivery.sink]
-                case RequestAnswered() | RequestGivenUp():
+                case AnswerRequest() | FailRequest():
                     heard[delivery.waiter] = heard.get(delivery.waiter, 0) + 1
                 case _:
                     raise AssertionError(delivery)

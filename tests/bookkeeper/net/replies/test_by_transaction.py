@@ -10,12 +10,12 @@ from bookkeeper import codec, wire
 from bookkeeper.codec import ReplyRun
 from bookkeeper.net.replies.by_transaction import TransactionMatcher
 from bookkeeper.net.replies.deliveries import (
+    AnswerRead,
+    AnswerRequest,
+    DeliverReads,
     Delivery,
-    ReadAnswered,
-    ReadsFound,
-    ReadsGivenUp,
-    RequestAnswered,
-    RequestGivenUp,
+    FailReads,
+    FailRequest,
     StreamLost,
 )
 from bookkeeper.wire import Dialect, Operation, Status
@@ -41,9 +41,9 @@ def test_a_reply_belongs_to_the_request_with_its_transaction_id_and_operation() 
     assert matcher.outstanding == 2
     answer = no_entry(1)
     assert matcher.on_reply(header(V3, Operation.FORCE_LEDGER, first), wire.BareReply(Status.OK)) == []
-    assert matcher.on_reply(header(V3, Operation.READ, second), answer) == [RequestAnswered(other, answer)]
+    assert matcher.on_reply(header(V3, Operation.READ, second), answer) == [AnswerRequest(other, answer)]
     assert matcher.on_reply(header(V3, Operation.READ, second), answer) == [], "a second reply belongs to nobody"
-    assert matcher.on_reply(header(V3, Operation.READ, first), answer) == [RequestAnswered(one, answer)]
+    assert matcher.on_reply(header(V3, Operation.READ, first), answer) == [AnswerRequest(one, answer)]
     assert matcher.outstanding == 0
 
 
@@ -54,10 +54,10 @@ def test_reads_sent_together_are_delivered_together_whatever_is_between() -> Non
     matcher.send(read(9), 5.0, single)
     cut, data = entries(V3, (3, 8), (4, 9), (1, 4), (77, 1))
     found, answered = matcher.on_read_replies(cut, data)
-    assert found == ReadsFound(sink, data, cut, [0, 2], [8, 4])
-    assert isinstance(answered, RequestAnswered) and answered.waiter is single
+    assert found == DeliverReads(sink, data, cut, [0, 2], [8, 4])
+    assert isinstance(answered, AnswerRequest) and answered.waiter is single
     assert matcher.outstanding == 1
-    assert matcher.on_reply(header(V3, Operation.READ, 2), no_entry(6)) == [ReadAnswered(sink, 6, no_entry(6))]
+    assert matcher.on_reply(header(V3, Operation.READ, 2), no_entry(6)) == [AnswerRead(sink, 6, no_entry(6))]
     assert matcher.outstanding == 0
 
 
@@ -75,9 +75,9 @@ def test_what_reaches_its_time_limit_is_given_up_and_its_late_reply_dropped() ->
     matcher.send(read(4), 9.0, patient)
     assert matcher.next_deadline() == 1.0
     assert matcher.on_time(0.9) == []
-    assert matcher.on_time(1.0) == [RequestGivenUp(waiter)]
+    assert matcher.on_time(1.0) == [FailRequest(waiter)]
     matcher.on_read_replies(*entries(V3, (2, 2)))
-    assert matcher.on_time(2.5) == [ReadsGivenUp(sink)]
+    assert matcher.on_time(2.5) == [FailReads(sink)]
     assert matcher.next_deadline() == 9.0
     assert matcher.on_read_replies(*entries(V3, (1, 1), (3, 3))) == []
     assert matcher.outstanding == 1
@@ -89,7 +89,7 @@ def test_a_loss_gives_everything_up_once_streams_first() -> None:
     matcher.send(read(1), 5.0, waiter)
     matcher.send_reads(LEDGER, [2, 3], 5.0, sink)
     matcher.streams.open(stream)
-    assert matcher.on_lost() == [StreamLost(stream), RequestGivenUp(waiter), ReadsGivenUp(sink)]
+    assert matcher.on_lost() == [StreamLost(stream), FailRequest(waiter), FailReads(sink)]
     assert matcher.on_lost() == []
     assert (matcher.outstanding, matcher.next_deadline()) == (0, None)
 
@@ -113,14 +113,14 @@ def test_whatever_happens_everybody_hears_once(seed: int) -> None:
     def hear(deliveries: list[Delivery]) -> None:
         for delivery in deliveries:
             match delivery:
-                case ReadsFound():
+                case DeliverReads():
                     heard[delivery.sink] = heard.get(delivery.sink, 0) + len(delivery.picked)
-                case ReadAnswered():
+                case AnswerRead():
                     heard[delivery.sink] = heard.get(delivery.sink, 0) + 1
-                case ReadsGivenUp():
+                case FailReads():
                     assert heard.get(delivery.sink, 0) < wanted[delivery.sink]
                     heard[delivery.sink] = wanted[delivery.sink]
-                case RequestAnswered() | RequestGivenUp():
+                case AnswerRequest() | FailRequest():
                     heard[delivery.waiter] = heard.get(delivery.waiter, 0) + 1
                 case _:
                     raise AssertionError(delivery)

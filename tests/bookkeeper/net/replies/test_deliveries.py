@@ -8,12 +8,12 @@ from bookkeeper import wire
 from bookkeeper.codec import STREAM_SHIFT
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.net.replies.deliveries import (
+    AnswerRead,
+    AnswerRequest,
+    FailReads,
+    FailRequest,
     PendingReads,
     PendingRequest,
-    ReadAnswered,
-    ReadsGivenUp,
-    RequestAnswered,
-    RequestGivenUp,
     TransactionIds,
     is_fence,
     key_of_reply,
@@ -30,7 +30,7 @@ def test_a_request_ends_once() -> None:
     for ending in ("answer", "give_up"):
         pending = PendingRequest((Operation.READ, LEDGER, 1), False, b"", 5.0, waiter)
         first = pending.answer(no_entry(1)) if ending == "answer" else pending.give_up()
-        assert first == [RequestAnswered(waiter, no_entry(1)) if ending == "answer" else RequestGivenUp(waiter)]
+        assert first == [AnswerRequest(waiter, no_entry(1)) if ending == "answer" else FailRequest(waiter)]
         assert pending.ended
         assert pending.answer(no_entry(1)) == pending.give_up() == []
 
@@ -39,12 +39,12 @@ def test_a_request_ends_once() -> None:
 def test_reads_that_were_sent_together_end_with_their_last_entry_or_are_given_up() -> None:
     sink = Sink()
     reads = PendingReads(LEDGER, [3, 5], 1, 5.0, 2, sink)
-    assert reads.answer(3, no_entry(3)) == [ReadAnswered(sink, 3, no_entry(3))]
-    assert reads.answer(5, no_entry(5)) == [ReadAnswered(sink, 5, no_entry(5))]
+    assert reads.answer(3, no_entry(3)) == [AnswerRead(sink, 3, no_entry(3))]
+    assert reads.answer(5, no_entry(5)) == [AnswerRead(sink, 5, no_entry(5))]
     assert reads.ended
     assert reads.give_up() == []
     late = PendingReads(LEDGER, [3, 5], 1, 5.0, 2, sink)
-    assert late.give_up() == [ReadsGivenUp(sink)]
+    assert late.give_up() == [FailReads(sink)]
     assert late.answer(3, no_entry(3)) == []
 
 

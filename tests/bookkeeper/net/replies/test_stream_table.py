@@ -7,7 +7,7 @@ import pytest
 from bookkeeper import wire
 from bookkeeper.codec import ReplyRun
 from bookkeeper.ids import EntryId, LedgerId
-from bookkeeper.net.replies.deliveries import StreamAnswered, StreamLost
+from bookkeeper.net.replies.deliveries import AnswerStream, StreamLost
 from bookkeeper.net.replies.stream_table import StreamTable
 from bookkeeper.wire import Dialect, Operation, Status
 from tests.bookkeeper.net.replies.waiters import LEDGER, Stream, header
@@ -72,7 +72,7 @@ def test_on_v2_a_single_reply_names_its_stream_by_its_ledger() -> None:
     table.open(stream)
     add = header(Dialect.V2, Operation.ADD)
     assert table.on_single(add, wire.AddReply(Status.OK, LEDGER, EntryId(5))) == [
-        StreamAnswered(stream, [(5, 1, Status.OK)])
+        AnswerStream(stream, [(5, 1, Status.OK)])
     ]
     assert table.on_single(add, wire.BareReply(Status.IO_ERROR)) == []
 

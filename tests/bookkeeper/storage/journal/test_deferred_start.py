@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from bookkeeper.storage.base.durable_file import BLOCK
-from bookkeeper.storage.journal.deferred_start import SOON_BYTES, SOON_TURNS, DeferredStart, WhenToStart
+from bookkeeper.storage.journal.deferred_start import SOON_BYTES, SOON_TURNS, DeferredStart, StartDecision
 from bookkeeper.storage.journal.group_sequence import GroupSequence
 from bookkeeper.storage.journal.pending_group import GroupBuffer
 
-NOT_NOW, NEXT_TURN, NOW = WhenToStart.NOT_NOW, WhenToStart.NEXT_TURN, WhenToStart.NOW
+NOT_NOW, NEXT_TURN, NOW = StartDecision.NOT_NOW, StartDecision.NEXT_TURN, StartDecision.NOW
 
 
 class Desk:
@@ -26,7 +26,7 @@ class Desk:
         self.groups.took(size)
         self.end += size
 
-    def add_and_ask(self, size: int = 100, busy: bool = False) -> WhenToStart:
+    def add_and_ask(self, size: int = 100, busy: bool = False) -> StartDecision:
         self.add(size)
         return self.deferred.wanted(busy)
 

@@ -10,7 +10,7 @@ from bookkeeper.seams import File
 from bookkeeper.storage.base.durable_file import BLOCK, SyncFailedError
 from bookkeeper.storage.entry_log.entry_log_file import check_header
 from bookkeeper.storage.ledger_logs.ledger_logs import LogWrite, WritePlan
-from bookkeeper.storage.ledger_logs.log_writes import LogsWritten, LogWrites
+from bookkeeper.storage.ledger_logs.log_writes import LogWriteResult, LogWrites
 from tests.bookkeeper.storage.recording_disk import RecordingDisk
 
 
@@ -23,7 +23,7 @@ def write(log_id: int, data: bytes, at: int = BLOCK, *, make: bool = True, keep:
     return LogWrite(log_id, at, data, make, keep)
 
 
-def carry_out(disk: RecordingDisk, plan: WritePlan, files: dict[int, File] | None = None) -> LogsWritten:
+def carry_out(disk: RecordingDisk, plan: WritePlan, files: dict[int, File] | None = None) -> LogWriteResult:
     return LogWrites(disk, "/d", 7, 1).carry_out(plan, files or {})
 
 

@@ -11,7 +11,7 @@ from segments.entries.sections import EntryBatch
 from segments.position import Position
 from segments.record import AppendResult
 from segments.write.appends.grouping import Group
-from segments.write.output.flight import GroupInLog, batches_of, column_strings, fail_group
+from segments.write.output.flight import OrderedGroup, batches_of, column_strings, fail_group
 
 
 def a_group(*counts: int) -> tuple[Group, list[asyncio.Future[AppendResult]]]:
@@ -29,7 +29,7 @@ async def test_each_append_gets_the_positions_of_its_own_records(counts: tuple[i
     group, futures = a_group(*counts)
     futures[-1].cancel()
     records = sum(counts)
-    log = GroupInLog(group, RecordColumns.of_values(group.items), list(range(100, 100 + records)), 40, 5)
+    log = OrderedGroup(group, RecordColumns.of_values(group.items), list(range(100, 100 + records)), 40, 5)
     log.resolve(2, 7)
     slot = 0
     for future, count in zip(futures[:-1], counts, strict=False):

@@ -1,4 +1,4 @@
-"""Places in a stream.
+"""Positions in a stream.
 
 locator           the position of a seek, the number of a position, the end
 seek_target       which segment a seek leads to (pure)

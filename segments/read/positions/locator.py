@@ -1,4 +1,4 @@
-"""Finds places in a stream: the position of a seek, the number of a position, the end.
+"""Finds positions in a stream: the position of a seek, the number of a position, the end.
 
 The stream's node tells which segment; inside of it a footer tells which entries, and without one the entries are
 searched by halving.
@@ -18,8 +18,8 @@ from segments.entries.footer import SegmentFooter
 from segments.entries.stored_entry import StoredEntry
 from segments.errors import EntryCorruptError, PositionTruncatedError, StreamCorruptError
 from segments.position import EARLIEST, LATEST, Position
-from segments.read.places.entry_search import EntrySearch
-from segments.read.places.seek_target import SearchKey, TargetEnd, TargetPosition, is_visible, seek_target
+from segments.read.positions.entry_search import EntrySearch
+from segments.read.positions.seek_target import SearchKey, TargetEnd, TargetPosition, is_visible, seek_target
 from segments.read.source.segment_entries import SegmentEntries
 from segments.read.source.stream_source import StreamSource
 from segments.record import StoredRecord, to_ms
@@ -41,7 +41,7 @@ class StreamEnd(NamedTuple):
 
 
 class Locator:
-    """Finds places in one stream."""
+    """Finds positions in one stream."""
 
     __slots__ = ("_source", "find_cursor")
 
@@ -151,7 +151,7 @@ class Locator:
                 return entry.first_seq_no + (min(position.slot, entry.count) if entry_id == position.entry else 0)
             return await entries.end_seq_no()
 
-    async def entry_place(self, position: Position) -> tuple[int, int] | None:
+    async def entry_numbers(self, position: Position) -> tuple[int, int] | None:
         """Of the entry at ``position``: the number of its first record, and how many it has. None: there is no such
         entry, or it has no records. Raises: StreamUnavailableError, EntryCorruptError."""
         chain = await self._source.chain.current(fresh=True)

@@ -1,7 +1,8 @@
 """Where bookies stand, as one client knows it: from the cluster's metadata, or from a source of its own.
 
 The metadata are read at the start and followed by a watch and a timer. While they cannot be read, or what they hold
-cannot, the last known places are used. A bookie of which nothing is known stands in the default rack, as with Apache's.
+cannot, the last known locations are used. A bookie of which nothing is known stands in the default rack, as with
+Apache's.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ class KnownBookies(Protocol):
     def registered(self) -> Awaitable[Collection[BookieId]]: ...
 
 
-class BookiePlaces:
-    """The places of a cluster's bookies."""
+class BookieLocations:
+    """The locations of a cluster's bookies."""
 
     def __init__(
         self, locations: KnownLocations, bookies: KnownBookies, config: ClientConfig, workers: Workers
@@ -53,7 +54,7 @@ class BookiePlaces:
         self._config = config
         self._own = None if config.location is None else Location.parse(config.location)
         self._source = None if config.locations_from is None else location_source(config.locations_from)
-        self._worker = None if self._source is None else workers.worker("bookie places")
+        self._worker = None if self._source is None else workers.worker("bookie locations")
         self._odd: set[tuple[str, str]] = set()
         """What the source said that is no location, and was told: each once."""
         self._answer: asyncio.Future[Mapping[str, str]] | None = None
@@ -66,7 +67,7 @@ class BookiePlaces:
         self._away = False
         self._changed = asyncio.Event()
         self._watch: Watch | None = None
-        self._tasks = Tasks("bookie places")
+        self._tasks = Tasks("bookie locations")
 
     @property
     def version(self) -> int:
@@ -85,7 +86,7 @@ class BookiePlaces:
         return None if own is None else lambda bookie: own.distance(self.of(bookie))
 
     async def start(self) -> None:
-        """Read the places once and follow them from then on. That they cannot be read stops nothing."""
+        """Read the locations once and follow them from then on. That they cannot be read stops nothing."""
         self._watch = self._locations.watch(self._changed.set)
         await self.refresh()
         self._tasks.start(self._follow(), "follow")
@@ -101,8 +102,8 @@ class BookiePlaces:
             worker.close()
 
     async def refresh(self) -> None:
-        """Read the places now; those known stay if that fails, which is logged once. While a source of one's own fails
-        or is silent, its last answer counts, and the metadata for what that does not say."""
+        """Read the locations now. If that fails, the known ones stay, and it is logged once. While the client's own
+        source fails or does not answer, its last answer counts, and the metadata for what that omits."""
         self._changed.clear()
         trouble: Exception | None = None
         try:
@@ -124,7 +125,7 @@ class BookiePlaces:
     def _told(self, trouble: Exception | None) -> None:
         if trouble is not None:
             level = logging.DEBUG if self._away else logging.WARNING
-            said = "where bookies stand cannot be read; the last known places are used until it can: %s"
+            said = "where bookies stand cannot be read; the last known locations are used until it can: %s"
             _log.log(level, said, in_words(trouble))
         self._away = trouble is not None
 
@@ -175,12 +176,12 @@ class BookiePlaces:
                 await asyncio.sleep(1.0)
 
 
-def placement_policy(config: ClientConfig, places: BookiePlaces) -> PlacementPolicy:
+def placement_policy(config: ClientConfig, locations: BookieLocations) -> PlacementPolicy:
     """The policy that a client's settings name."""
     if config.placement == "random":
         return RandomChoice()
     return SpreadChoice(
-        places,
+        locations,
         racks_min=config.racks_min,
         enforced=config.racks_enforced,
         by_region=config.placement == "region",

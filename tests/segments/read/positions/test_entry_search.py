@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segments.read.places.entry_search import EntrySearch
+from segments.read.positions.entry_search import EntrySearch
 
 
 def search(greatest: Sequence[int | None], target: int, low: int = 0) -> tuple[int | None, int]:

@@ -12,8 +12,8 @@ from bookkeeper.meta.store import Operation
 from segments import BatchKey, PublishedBatch, StagedRows, StreamPublisher
 from segments.entries.columns import RecordColumns
 from segments.errors import OwnershipLostError
-from segments.publish import ledger_ahead
-from segments.publish.ledger_ahead import LedgerAhead
+from segments.publish import prepared_ledger
+from segments.publish.prepared_ledger import PreparedLedger
 from segments.publish.staged_writer import StagedLedger, StagedWriter
 from segments.stream import Stream
 from tests.segments.publish.cluster import Programs, story, values_of
@@ -170,9 +170,9 @@ async def test_one_that_was_made_long_ago_is_not_taken(programs: Programs) -> No
             writers.append(staging)
             return StagedWriter(stream.client, (stream.name, stream.id), stream.config, staging, app, inline=-1)
 
-        ahead = LedgerAhead(stream.name, lambda: now[0], make, lambda: f"s{len(writers)}")
+        ahead = PreparedLedger(stream.name, lambda: now[0], make, lambda: f"s{len(writers)}")
         await ahead.prepare(stream.config, APP)
-        now[0] = ledger_ahead.OLD_S - 1
+        now[0] = prepared_ledger.OLD_S - 1
         taken = await ahead.take(stream.config, APP)
         assert taken is not None
         assert (taken.staging, ahead.stagings) == ("s0", frozenset())
@@ -180,7 +180,7 @@ async def test_one_that_was_made_long_ago_is_not_taken(programs: Programs) -> No
         assert ahead.stagings == {"s1"}
         assert await ahead.take(replace(stream.config, compression="lz4"), APP) is None
         await ahead.prepare(stream.config, APP)
-        now[0] += ledger_ahead.OLD_S
+        now[0] += prepared_ledger.OLD_S
         assert await ahead.take(stream.config, APP) is None
         assert writers == ["s0", "s1", "s2"]
 

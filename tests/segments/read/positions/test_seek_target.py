@@ -8,7 +8,7 @@ import pytest
 
 from segments.chain import SegmentContents, StreamChain
 from segments.position import Position
-from segments.read.places.seek_target import (
+from segments.read.positions.seek_target import (
     SearchKey,
     SeekTarget,
     TargetEnd,

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from segments.chain import StreamChain
 from segments.position import Position
-from segments.read.places.seek_target import visible_segments
+from segments.read.positions.seek_target import visible_segments
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from segments.chain import SegmentContents, StreamChain
 from segments.position import EARLIEST, Position
-from segments.read.places.splits import split
+from segments.read.positions.splits import split
 
 
 def chain(sizes: list[int], *, open_entries: int = 0) -> StreamChain:

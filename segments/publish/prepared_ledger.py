@@ -22,7 +22,7 @@ OLD_S: Final = 15 * 60.0
 """One that was made longer ago is not taken: it may be given up soon."""
 
 
-class LedgerAhead:
+class PreparedLedger:
     """At most one ledger. Methods may be called side by side.
 
     Args:

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from bookkeeper.client.bookies.bookie_places import BookiePlaces
+from bookkeeper.client.bookies.bookie_locations import BookieLocations
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.errors import MetadataFormatError
 from bookkeeper.ids import BookieId
@@ -66,7 +66,7 @@ def test_a_source_wins_over_the_metadata_and_what_is_odd_in_it_is_told_once(capl
             record = _Record()
             record.places = {B1: R1, BookieId("new"): R1}
             config = ClientConfig(bookies_poll_ms=5_000, locations_from=f"{__name__}:says", location="/r2")
-            places = BookiePlaces(record, _Bookies(), config, world.node("client").seams.workers)
+            places = BookieLocations(record, _Bookies(), config, world.node("client").seams.workers)
             with caplog.at_level(logging.WARNING):
                 await places.start()
                 assert [str(places.of(each)) for each in (B1, BookieId("new"), BookieId("gone"))] == [
@@ -118,7 +118,7 @@ def test_a_source_that_hangs_holds_nobody_up(caplog: pytest.LogCaptureFixture) -
         async def main() -> None:
             loop, worker = asyncio.get_running_loop(), _Worker()
             config = ClientConfig(bookies_poll_ms=5_000, metadata_timeout_ms=2_000, locations_from=f"{__name__}:says")
-            places = BookiePlaces(_Record(), _Bookies(), config, cast(Workers, worker))
+            places = BookieLocations(_Record(), _Bookies(), config, cast(Workers, worker))
             began = loop.time()
             await places.start()
             assert loop.time() - began == pytest.approx(2.0), "no longer than for the metadata"
@@ -157,7 +157,7 @@ def test_a_source_that_gives_rubbish_stops_nothing(answer: object) -> None:
 
         async def main() -> None:
             config = ClientConfig(bookies_poll_ms=5_000, locations_from=f"{__name__}:rubbish")
-            places = BookiePlaces(_Record(), _Bookies(), config, world.node("client").seams.workers)
+            places = BookieLocations(_Record(), _Bookies(), config, world.node("client").seams.workers)
             answers[:] = [{"b1": "/r2"}]
             await places.start()
             answers[:] = [answer]
@@ -175,7 +175,7 @@ def test_a_source_that_gives_rubbish_stops_nothing(answer: object) -> None:
 def test_places_are_followed_by_a_watch_and_by_a_timer(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         record = _Record()
-        places = BookiePlaces(record, _Bookies(), ClientConfig(bookies_poll_ms=5_000), NO_WORKERS)
+        places = BookieLocations(record, _Bookies(), ClientConfig(bookies_poll_ms=5_000), NO_WORKERS)
         assert places.of(B1) == DEFAULT_LOCATION
         await places.start()
         assert places.of(B1) == R1 and places.of(BookieId("b9")) == DEFAULT_LOCATION
