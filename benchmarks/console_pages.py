@@ -1,8 +1,8 @@
-"""``python -m benchmarks.console_pages [LEDGERS]``: how long pages of the console take with many ledgers.
+"""``python -m benchmarks.console_pages [LEDGERS] [--zookeeper]``: how long pages of the console take with many ledgers.
 
-The metadata of 100,000 ledgers are in a store inside this process; the console reads them over and over, and another
-thread asks for pages over HTTP, a hundred times each. A page takes what it takes from the request to its last byte;
-its processor time is that of the whole process, with the client in it.
+The metadata of 100,000 ledgers are in a store inside this process, or in a ZooKeeper that is started for it. The
+console reads them over and over, and another thread asks for pages over HTTP, a hundred times each. A page takes
+what it takes from the request to its last byte; its processor time is that of the whole process, with the client in it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import asyncio
 import resource
 import statistics
 import sys
+import tempfile
 import time
 from contextlib import AsyncExitStack
 from http.client import HTTPConnection
+from pathlib import Path
 from typing import Final
 
 from bookkeeper import BookKeeper
@@ -21,15 +23,19 @@ from bookkeeper.audit import NO_AUDIT
 from bookkeeper.console.config import ConsoleConfig
 from bookkeeper.console.service import ConsoleServer
 from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.launchers.zookeeper import ZooKeeperServer
 from bookkeeper.ledger import LedgerMetadata, QuorumSpec
-from bookkeeper.meta import Metadata, init_cluster_in
+from bookkeeper.meta import Metadata, init_cluster, init_cluster_in
 from bookkeeper.meta.stores.memory import MemoryCluster
 from bookkeeper.metrics import Metrics
 from bookkeeper.real import run, system_seams
 from bookkeeper.replication.repairs.bookie_client import BorrowedCluster
+from bookkeeper.seams import Seams
 
 LEDGERS: Final = 100_000
 ROUNDS: Final = 100
+AT_ONCE: Final = 2000
+"""Ledgers that are made side by side."""
 PAGES: Final = (
     "/",
     "/ledgers",
@@ -40,16 +46,34 @@ PAGES: Final = (
 SPEC: Final = QuorumSpec(ensemble_size=3, write_quorum=3, ack_quorum=2)
 
 
-async def main(count: int) -> None:
-    """Fill the store, serve, ask."""
-    seams, store = system_seams(), MemoryCluster()
-    async with AsyncExitStack() as held:
+async def _metadata(held: AsyncExitStack, seams: Seams, in_zookeeper: bool) -> Metadata:
+    """A new cluster's metadata."""
+    if not in_zookeeper:
+        store = MemoryCluster()
         await init_cluster_in(store.connect(), seams)
-        metadata = await Metadata.over(store.connect(), seams)
-        for number in range(count):
+        return await Metadata.over(store.connect(), seams)
+    directory = held.enter_context(tempfile.TemporaryDirectory(prefix="bk-console-"))
+    server = held.enter_context(ZooKeeperServer(Path(directory) / "zookeeper"))
+    uri = f"zk://{server.address}/ledgers"
+    await init_cluster(uri, seams)
+    metadata = await Metadata.connect(uri, seams)
+    held.push_async_callback(metadata.close)
+    return metadata
+
+
+async def main(count: int, in_zookeeper: bool) -> None:
+    """Fill the store, serve, ask."""
+    seams = system_seams()
+    async with AsyncExitStack() as held:
+        metadata = await _metadata(held, seams, in_zookeeper)
+
+        async def make(number: int) -> None:
             names = [BookieId(f"b{1 + (number + at) % 9}") for at in range(3)]
             made = LedgerMetadata.create(SPEC, names, ctime_ms=1_700_000_000_000 + number)
             await metadata.ledgers.create(made if number % 10 == 0 else made.close(99, 100_000), LedgerId(number))
+
+        for first in range(0, count, AT_ONCE):
+            await asyncio.gather(*(make(number) for number in range(first, min(count, first + AT_ONCE))))
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         client = await BookKeeper.over(BorrowedCluster(metadata, seams.net), seams=seams)
         held.push_async_callback(client.close)
@@ -99,4 +123,5 @@ def _print(took: dict[str, list[tuple[float, float]]]) -> None:
 
 
 if __name__ == "__main__":
-    run(main(int(sys.argv[1]) if len(sys.argv) > 1 else LEDGERS))
+    given = [word for word in sys.argv[1:] if word != "--zookeeper"]
+    run(main(int(given[0]) if given else LEDGERS, "--zookeeper" in sys.argv))

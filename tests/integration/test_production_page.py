@@ -42,18 +42,16 @@ def test_the_page_runs_from_nothing_to_three_bookies_and_through_their_life(tmp_
         )
         script = "\n".join(f"echo '== {at}'\n{code}" for at, code in enumerate(blocks))
         script = f"trap 'kill $(jobs -p) 2> /dev/null || true' EXIT\n{script}"  # a block that fails leaves no bookie
-        for there, here in (
-            ("zk://zk1:2181,zk2:2181,zk3:2181/ledgers", f"zk://{server.address}/ledgers"),
-            ("/etc/bk", f"{tmp_path}/etc"),
-            ("/var/", f"{tmp_path}/var/"),
-            ("3181", str(free_port())),
-            ("8080", str(free_port())),
-            ("8081", str(free_port())),
-            ("9090", str(free_port())),
-            ("/usr/src/bookkeeper-py", str(ROOT)),
-        ):
-            assert there in PAGE
-            script = script.replace(there, here)
+        elsewhere = {
+            "zk://zk1:2181,zk2:2181,zk3:2181/ledgers": f"zk://{server.address}/ledgers",
+            "/etc/bk": f"{tmp_path}/etc",
+            "/var/": f"{tmp_path}/var/",
+            **{port: str(free_port()) for port in ("3181", "8080", "8081", "9090")},
+            "/usr/src/bookkeeper-py": str(ROOT),
+        }
+        assert all(there in PAGE for there in elsewhere)
+        # all at once: a port that is put in may look like another one that is looked for
+        script = re.sub("|".join(map(re.escape, elsewhere)), lambda found: elsewhere[found[0]], script)
         script = script.replace("[storage]\n", "[storage]\njournal_file_bytes = 8388608\n")  # small ones start fast
         (tmp_path / "page.sh").write_text(script)
         (tmp_path / "var" / "lib").mkdir(parents=True)
