@@ -74,6 +74,6 @@ def checked_seek(place: object) -> Seek:
                 f"{place!r} is a text and no position in a stream: segments.parse_seek(TEXT) reads {SEEK_FORMS}"
             )
     raise SeekFormatError(
-        f"{place!r} is no place in a stream: give a Position, EARLIEST, LATEST, AtSeqNo, AtTxId, AtTime, Ago or "
+        f"{place!r} names no position in a stream: give a Position, EARLIEST, LATEST, AtSeqNo, AtTxId, AtTime, Ago or "
         "AtCursor"
     )

@@ -129,7 +129,7 @@ def truncate(
     keep_ledgers: bool,
     name: str,
 ) -> None:
-    """Remove the records before a place: readers begin there at once, and ledgers that nothing needs are deleted."""
+    """Remove the records before a position: readers begin there at once, and ledgers that nothing needs are deleted."""
 
     async def remove(stream: Stream, dry_run: bool = dry_run) -> tuple[TruncateResult, tuple[int, ...]]:
         result = await stream.truncate(before, up_to_holds=up_to_holds, dry_run=dry_run)

@@ -91,7 +91,7 @@ class PositionType(click.ParamType[Seek]):
 
 
 def place_option(name: str, parameter: str, otherwise: Position | None, what: str) -> Callable[[F], F]:
-    """``--from`` or ``--to``: a place in a stream, and the one that is meant without it."""
+    """``--from`` or ``--to``: a position in a stream, and its default."""
     return click.option(name, parameter, type=PositionType(), default=otherwise, metavar="PLACE", help=what)
 
 

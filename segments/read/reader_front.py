@@ -85,7 +85,7 @@ class ReaderFront(Closing):
     @property
     def position(self) -> Position:
         """Where the next record is, or directly behind the last one that was handed out. Behind gateways this is
-        EARLIEST before anything came, if reading began at a place that is no position."""
+        EARLIEST before anything came, if reading began at a seek that is no position."""
         if self._ready:
             item = self._ready.first
             return item.first if isinstance(item, Gap) else item.entry.position(item.a)
@@ -116,7 +116,7 @@ class ReaderFront(Closing):
     async def seek(self, seek: Seek) -> None:
         """Go on elsewhere. Nothing that was fetched before is handed out afterwards.
 
-        Raises: SeekFormatError: it is no place. RuntimeError: another task reads just now. StreamClosedError.
+        Raises: SeekFormatError: it names no position. RuntimeError: another task reads just now. StreamClosedError.
         """
         seek = checked_seek(seek)
         self._ensure_alone("seeks while another one reads")

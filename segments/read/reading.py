@@ -72,7 +72,7 @@ class StreamReading:
         return await self.locator.end()
 
     async def seq_no(self, place: Seek) -> int:
-        """The number of the first record at or behind a place; at the end, the number that comes next. Raises: as
+        """The number of the first record at or behind a position; at the end, the number that comes next. Raises: as
         find."""
         return await self.locator.seq_no(await self.locator.find(place))
 
@@ -151,7 +151,7 @@ class StreamReading:
         return KnownPart(source.name, source.stream_id, chain, ledgers, cluster)
 
     async def find(self, seek: Seek) -> Position:
-        """The position of a place. Raises: as :meth:`Locator.find`."""
+        """The position that a seek names. Raises: as :meth:`Locator.find`."""
         return await self.locator.find(seek)
 
     async def splits(self, start: Seek = EARLIEST, stop: Seek = LATEST, *, target: int) -> list[StreamRange]:

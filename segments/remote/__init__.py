@@ -7,7 +7,7 @@ message_writer    rows of a task that go along with the call that publishes them
 append_pipe       a streaming append that goes on after the gateway is gone
 append_queue      which batches are to be sent, and what becomes of them (pure)
 remote_transfer   copies of streams, out to a file and in from one
-remote_cursor     a place that outlives its readers
+remote_cursor     a position that outlives its readers
 remote_reader     records as they come, with credits, that go on at another gateway
 gateway_channels  connections to gateways, calls, redirects; it knows gRPC
 gateway_address   grpc://HOST:PORT,HOST:PORT, and how gateways are reached (pure)

@@ -213,7 +213,7 @@ class RemoteStream(StreamFront):
         raise self._refused("tell the number that comes next")
 
     async def seq_no(self, place: Seek) -> NoReturn:
-        raise self._refused("tell the number of a place")
+        raise self._refused("tell the number of a position")
 
     async def view(self) -> NoReturn:
         raise self._refused("tell what others must know to read from bookies")

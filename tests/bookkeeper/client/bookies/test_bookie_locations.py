@@ -1,4 +1,4 @@
-"""Q6: a client follows where bookies stand, and keeps the last known places."""
+"""Q6: a client follows where bookies stand, and keeps the last known locations."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_places_are_followed_by_a_watch_and_by_a_timer(caplog: pytest.LogCapture
         with caplog.at_level(logging.WARNING):
             await asyncio.sleep(60)
         assert places.of(B1) == R1 and places.version == seen
-        assert caplog.text.count("the last known places are used") == 1
+        assert caplog.text.count("the last known locations are used") == 1
         record.damaged, record.places = False, {}
         await asyncio.sleep(10)
         assert places.of(B1) == DEFAULT_LOCATION
