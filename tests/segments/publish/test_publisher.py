@@ -323,7 +323,7 @@ async def test_without_a_key_an_unknown_outcome_is_told_and_never_tried_again(pr
 
         rows = await staged(stream, "s", [b"a"])
         store.multi = multi
-        with pytest.raises(AppendOutcomeUnknownError, match="it is not known whether a batch of 1 records"):
+        with pytest.raises(AppendOutcomeUnknownError, match="it is not known whether a batch of 1 record was"):
             await publisher.publish(None, rows)
         assert await values_of(stream) == [b"a"]
 

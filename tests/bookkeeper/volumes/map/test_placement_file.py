@@ -111,11 +111,15 @@ def test_a_tail_cut_anywhere_leaves_the_records_before_it() -> None:
             decode_placements(data[:size], ID, "/d/placements")
 
 
+def _records(count: int) -> str:
+    return "1 record" if count == 1 else f"{count} records"
+
+
 def test_a_file_has_at_least_the_records_with_which_it_was_written() -> None:
     data, _ = encode_file(RECORDS, ID, 9)
     for count in range(4):
         cut = data[: offset_of(count)]
-        text = f"/d/p has {count} records, and had 4 when it was written: it was cut"
+        text = f"/d/p has {_records(count)}, and had 4 when it was written: it was cut"
         assert decode_placements(cut, ID, "/d/p").damage == text
         with pytest.raises(CorruptionError, match=text):
             refuse_damage(cut, "/d/p")
@@ -134,8 +138,8 @@ def test_a_file_that_ends_before_what_was_published_is_damaged() -> None:
                 assert judged(read, published, "/d/p") == read
             for published in (PlacementsEnd(3, count + 1), PlacementsEnd(4, 0)):
                 assert judged(read, published, "/d/p").damage == (
-                    f"/d/p was cut, or put back from an older copy: it has {count} records of start 3, and had "
-                    f"{published.count} records of start {published.generation}"
+                    f"/d/p was cut, or put back from an older copy: it has {_records(count)} of start 3, and had "
+                    f"{_records(published.count)} of start {published.generation}"
                 )
     old = decode_placements(first_version(RECORDS), ID, "/d/p")
     assert judged(old, None, "/d/p") == old and judged(old, PlacementsEnd(1, 0), "/d/p").damage is not None
