@@ -105,7 +105,7 @@ def _counted(directories: tuple[str, ...]) -> str:
 def _uncounted(text: str) -> tuple[str, ...]:
     count, *directories = text.split("\t")
     if int(count) != len(directories):
-        raise MetadataFormatError(f"a cookie says {count} and lists {counted(len(directories), 'directory')}")
+        raise MetadataFormatError(f"a cookie says {counted(int(count), 'directory')}, and lists {len(directories)}")
     return tuple(directories)
 
 
