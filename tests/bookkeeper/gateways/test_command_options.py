@@ -23,7 +23,7 @@ def test_a_gateway_has_descriptors_for_its_connections(
     assert not caplog.records
     raise_descriptors(10_000)
     assert given[1:] == [(4096, 4096)]
-    assert "only 4096 descriptors, too few for the 10000 connections" in caplog.text
+    assert "only 4096 descriptors, too few for --connections-max 10000" in caplog.text
 
 
 def test_the_options_make_the_rules_of_the_port(caplog: pytest.LogCaptureFixture) -> None:

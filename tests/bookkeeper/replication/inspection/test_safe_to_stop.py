@@ -35,7 +35,7 @@ def test_metadata_alone_say_no_where_no_other_bookie_has_a_copy_or_a_writer_coul
     assert metadata_obstacles(striped, {BookieId("b4")}, up) == [], "a bookie that it does not name"
     (why,) = metadata_obstacles(striped, {BookieId("b1")}, up)
     assert why == (
-        "it is open, and some entries would not find 2 bookies that store them: of b1, b2, b3 only these would be up: "
+        "it is open, and some entries would not find 2 bookies to store them: of b1, b2, b3 only these would be up: "
         "b2, b3"
     )
     assert metadata_obstacles(metadata(names(1, 2, 3), write=3, ack=2), {BookieId("b1")}, up) == []

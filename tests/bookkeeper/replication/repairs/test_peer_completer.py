@@ -143,7 +143,7 @@ def test_it_is_not_faster_than_told_and_goes_on_where_it_was_cut_short() -> None
             begun = loop.time()
             await until(lambda: copied(cluster, bookie) >= 500)
             assert 500 <= copied(cluster, bookie) < 1500
-            assert any(" of 1500 entries" in said for said in cluster.servers[bookie].health()["sentences"])
+            assert any(" of 1500 lost entries" in said for said in cluster.servers[bookie].health()["sentences"])
             node, before = cluster.node(bookie), copied(cluster, bookie)
             node.crash(power=False)
             node.restart()
