@@ -23,7 +23,7 @@ async def test_of_many_ledgers_each_is_looked_at(programs: Programs) -> None:
         for at in (0, AT_ONCE - 1, AT_ONCE, AT_ONCE + 1):
             ledger = ledgers[at][0]
             lie = replace(ledger, contents=replace(ledger.contents, records=2))
-            with pytest.raises(StreamCorruptError, match=f"ledger {ledger.ledger_id} .*it has 1 records, and not 2"):
+            with pytest.raises(StreamCorruptError, match=f"ledger {ledger.ledger_id} .*it has 1 record, and not 2"):
                 await check_staged(
                     stream.client, (stream.name, stream.id), [*ledgers[:at], (lie, "s"), *ledgers[at + 1 :]]
                 )

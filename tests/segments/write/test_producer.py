@@ -358,7 +358,7 @@ async def test_the_last_record_of_a_producer_is_known_when_all_records_are_gone(
     async with stream.producer("p") as producer:
         assert (producer.last_seq, producer.next_seq) == (2, 3)
         with pytest.raises(
-            SequenceTooOldError, match=r"record 2 .* was appended .* place is not known any more"
+            SequenceTooOldError, match=r"record 2 .* was appended .* position is not known any more"
         ) as there:
             await producer.append(b"2", seq=2)
         assert there.value.outcome is Outcome.APPLIED

@@ -102,7 +102,7 @@ def test_truncated_records_are_an_error_or_a_counted_gap(
     with pytest.raises(PositionTruncatedError):
         numbers(stream, cluster_uri, part_of(stream, Position(1, 0, 1), Position(2, 1, 0), 1, 11, known=False))
     assert numbers(stream, cluster_uri, whole, count_gaps=True) == list(range(5, 12))
-    assert "5 records, number 0 to 4, are missing" in caplog.text
+    assert "5 records are missing, number 0 to 4" in caplog.text
     assert numbers(stream, cluster_uri, gone, count_gaps=True) == []
 
 

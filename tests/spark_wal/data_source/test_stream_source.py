@@ -224,7 +224,7 @@ def test_truncated_records_end_the_query_or_are_counted(
     lenient = begin(stream, max_rows=2, count_gaps=True)
     assert batch == [0, 1]
     assert [number for found in all_batches(lenient, start) for number in found] == [5, 6, 7, 8, 9, 10, 11]
-    assert "3 records, number 2 to 4, are missing" in caplog.text
+    assert "3 records are missing, number 2 to 4" in caplog.text
 
 
 def test_commits_move_a_cursor_and_never_back(namespace: sync.Namespace, begin: Begin) -> None:

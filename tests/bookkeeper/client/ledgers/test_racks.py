@@ -177,7 +177,7 @@ def test_after_a_drill_that_switched_a_rack_off_copies_are_moved_back_if_that_is
             await asyncio.sleep(120)
             apart = bool(_in_rack(await bk.metadata(ledger), "b3", "b4"))
             assert apart is moves
-            assert ("1 closed ledgers have entries whose copies all stand" in auditor.placed) is not moves
+            assert ("1 closed ledger has entries whose copies all stand" in auditor.placed) is not moves
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
