@@ -73,6 +73,16 @@ async def forge(thief: BookKeeper, ledger_id: int, entry_id: int) -> int:
     return taken
 
 
+def admitted_at_most(adds_per_s: int, seconds: float, *, ensemble: int = 3, ack_quorum: int = 2) -> int:
+    """Entries of one writer that a rate lets through in so many seconds: each bookie keeps the rate by itself.
+
+    A bookie admits what was saved up for a second, the rate, and the end of the last run. What it refuses the others
+    may take, and an entry is acknowledged by so many of them: all bookies' shares, spent as cleverly as can be.
+    """
+    by_each = adds_per_s * (1 + seconds) + RUN
+    return int(by_each * ensemble / ack_quorum)
+
+
 async def flood(tenant: TenantProgram, seconds: float) -> tuple[int, float]:
     """Write as fast as it goes for a while. Returns the entries that were acknowledged, and the seconds it took."""
     loop = asyncio.get_running_loop()

@@ -34,7 +34,7 @@ from examples.certificates import Authority, Certificate
 from examples.demo_kit.cluster import DemoError, listens
 from examples.demo_kit.slow_machine import client_config
 from examples.demo_kit.story import DemoPlan, DemoStory
-from examples.demo_tenants.attacks import RUN, end_writer, flood, forge, read_all
+from examples.demo_tenants.attacks import admitted_at_most, end_writer, flood, forge, read_all
 from examples.demo_tenants.tenants import TenantProgram
 from examples.demo_tenants.verdict import Loot
 from examples.demo_tenants.view import TenantsView
@@ -319,7 +319,7 @@ class TenantsStory(DemoStory[TenantsPlan, TenantsView, TenantsFacts, Loot]):
         self.facts.tried += 1
         before = self._red.acknowledged
         self.facts.flood, self.facts.flood_s = await flood(self._blue, self.plan.flood_s)
-        allowed = int(ADDS_PER_S * (self.facts.flood_s + 1)) + RUN  # a second saved up, and the last run
+        allowed = admitted_at_most(ADDS_PER_S, self.facts.flood_s)
         self.loot.over_quota += max(0, self.facts.flood - allowed)
         self.view.happened(
             f"blue wrote as fast as it could: {self.facts.flood} entries in {self.facts.flood_s:.1f} s, and red "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from bookkeeper.testing.cluster import SimCluster
-from examples.demo_tenants.attacks import RUN, end_writer, flood, forge, read_all
+from examples.demo_tenants.attacks import RUN, admitted_at_most, end_writer, flood, forge, read_all
 from examples.demo_tenants.tenants import TenantProgram
 
 
@@ -33,7 +33,13 @@ def test_a_flood_is_as_fast_as_it_goes_and_everything_counts() -> None:
         async with cluster.connect() as bk:
             blue = TenantProgram(bk, "blue", 20)
             done, took = await flood(blue, 0.5)
+            assert done > 2 * admitted_at_most(100, took), "else the verdict could not tell"
             assert done >= 5 * RUN and took >= 0.5 and blue.acknowledged == done
             assert await blue.read_back() == []
 
     SimCluster().run(story)
+
+
+def test_a_rate_holds_on_each_bookie_and_an_entry_needs_two_of_three() -> None:
+    assert admitted_at_most(100, 2.0) == (100 + 200 + RUN) * 3 // 2
+    assert admitted_at_most(100, 2.0, ensemble=1, ack_quorum=1) == 100 + 200 + RUN
