@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.suite.costs import DRAWN, DRAWN_OUTSIDE, Cost, Costs
+from tests.suite.costs import DRAWN, DRAWN_OUTSIDE, Cost, Costs, table
 from tests.suite.draw import BUCKETS, DRAW_S, buckets, drawn, number_of
+from tests.suite.selection import selection
 
 
 def some_costs(*seconds: float) -> Costs:
@@ -26,6 +27,18 @@ def test_every_unit_is_in_one_bucket_and_they_cost_about_the_same() -> None:
     assert len(every) == BUCKETS
     assert sorted(units) == sorted(costs.of[DRAWN] | costs.of[DRAWN_OUTSIDE])
     assert max(bucket.seconds for bucket in every) < 1.2 * min(bucket.seconds for bucket in every)
+
+
+def test_no_bucket_of_what_was_recorded_is_dearer_than_a_draw() -> None:
+    """A unit that is larger than a bucket is divided, in ``core.toml``."""
+    every = buckets(table())
+    assert max(bucket.seconds for bucket in every) < min(DRAW_S, 1.1 * min(bucket.seconds for bucket in every))
+
+
+def test_every_part_of_a_module_that_is_divided_was_recorded() -> None:
+    known = table().drawn_units
+    parts = {f"{module}::{part}" for module, some in selection().divided.items() for part in some}
+    assert parts - known == set(), "a part that no test's id has, or one without a row in costs.tsv"
 
 
 def test_so_many_commits_in_a_row_go_through_all_of_it() -> None:
