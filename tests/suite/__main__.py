@@ -22,7 +22,7 @@ from typing import Final
 from bookkeeper.launchers import machine_speed
 from tests.suite import costs as cost_table
 from tests.suite import workers
-from tests.suite.draw import BUCKETS, Bucket, buckets, drawn, number_of
+from tests.suite.draw import BUCKETS, TOO_SLOW, Bucket, buckets, drawn, number_of
 from tests.suite.imports import ARCHITECTURE, Imports, changed_files
 from tests.suite.plan import Plan, Wanted, everything, plans
 from tests.suite.run import Outcome, Run, spoken
@@ -72,6 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "no:timeout",
             f"--hypothesis-seed={work.number}",
             f"--randomly-seed={work.number}",
+            *asserts_at(machine_speed.speed()),
         ]
         run = Run(Path(directory), arguments, {}, _at_a_time(count), _tell)
         outcome = run.run(work.plans)
@@ -79,6 +80,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _record(outcome, costs)
     _tell_end(outcome, work, time.monotonic() - began)
     return 0 if outcome.is_good else 1
+
+
+def asserts_at(speed: float) -> list[str]:
+    """How asserts are compiled. To rewrite those of all modules takes half a minute of the reference's processor, more
+    than all else of collecting them: a slow machine shows the variables of a failed test instead."""
+    return ["--assert=plain", "--showlocals"] if speed < TOO_SLOW else []
 
 
 def _at_a_time(count: int) -> int:

@@ -76,6 +76,8 @@ class _Teller:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         lists, known = selection(), table().drawn_units
+        if gone := lists.gone(item.nodeid for item in items):
+            self._tell(Broken("tests/suite/core.toml", f"no test has these ids: {', '.join(gone)}"))
         taken = [
             item
             for item in items

@@ -18,6 +18,9 @@ OUTSIDE: Final = ("interop", "spark", "zookeeper", "integration")
 EXAMPLES: Final = "examples of "
 """Begins the name of a unit: a module's property tests once more, with five times as many examples as in the core."""
 
+MACHINES_OWN: Final = frozenset({"native", "uvloop"})
+"""Parameters that are not there on each machine: what a compiler has to build, and a library that not all have."""
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
@@ -55,11 +58,28 @@ class Selection:
         begin = tuple(pattern[:-1].partition("::")[0] for pattern in self.core if pattern.endswith("*"))
         return [module for module in modules if module in whole or module.startswith(begin)]
 
+    def gone(self, tests: Iterable[str]) -> list[str]:
+        """Tests with parameters that the list ``core`` names, and that are not there any more: their parameters were
+        changed, and no run would take them.
+
+        Args:
+            tests: the ids of all tests of some modules. A module without any was skipped, or was not asked for.
+        """
+        there = set(tests)
+        modules = {test.partition("::")[0] for test in there}
+        named = [test for test in self.core if "[" in test and not test.endswith("*") and not _is_optional(test)]
+        return [test for test in named if test.partition("::")[0] in modules and test not in there]
+
     def unit(self, test: str) -> str:
         """The unit of the draw that a test belongs to: its module, or a part of that."""
         module = test.partition("::")[0]
         part = next((part for part in self.divided.get(module, ()) if part in test), "")
         return f"{module}::{part}" if part else module
+
+
+def _is_optional(test: str) -> bool:
+    parameters = test.partition("[")[2].rstrip("]").split("-")
+    return not MACHINES_OWN.isdisjoint(parameters)
 
 
 def matching(test: str, patterns: Mapping[str, str]) -> str | None:

@@ -62,7 +62,7 @@ class Shard:
                 start_new_session=True,
                 preexec_fn=_become_a_child,
             )
-        self._patience = self._new_patience()
+        self._patience = Patience(time.monotonic(), self._signs(), self._limit_s)
 
     @property
     def pid(self) -> int:
@@ -92,7 +92,7 @@ class Shard:
                 self.test = None
             case Done():
                 self.finished = True
-        self._patience = self._new_patience()
+        self._patience.quiet_s = self._limit_s  # the next look sees that something was heard
 
     def hangs(self, stretch: float) -> bool:
         """Whether it has made no progress for too long on a machine on which everything takes ``stretch`` times as
@@ -121,9 +121,6 @@ class Shard:
 
     def _signs(self) -> ProgressSigns:
         return ProgressSigns(self._heard, cpu_seconds(self.pid))
-
-    def _new_patience(self) -> Patience:
-        return Patience(time.monotonic(), self._signs(), self._limit_s)
 
 
 def adopt_orphans() -> None:

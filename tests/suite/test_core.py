@@ -152,3 +152,19 @@ def test_the_table_of_costs_names_modules_that_exist() -> None:
 def test_a_pattern_stands_for_a_test_with_its_parameters_or_for_what_begins_so(test: str, fits: bool) -> None:
     patterns = {"tests/test_a.py::test_x": "", "tests/b/*": ""}
     assert (matching(test, patterns) is not None) == fits
+
+
+def test_a_test_whose_parameters_were_changed_is_named() -> None:
+    """Cause: tests that each run should have taken were taken by none, since their parameters had other names."""
+    lists = Selection(
+        {
+            "tests/test_a.py::test_x[1]": "",
+            "tests/test_a.py::test_x[2]": "",
+            "tests/test_b.py::y[1]": "",
+            "tests/test_a.py::z[1-native]": "",
+        },
+        {},
+        {},
+    )
+    there = ["tests/test_a.py::test_x[2]", "tests/test_a.py::test_x[3]"]
+    assert lists.gone(there) == ["tests/test_a.py::test_x[1]"]
