@@ -260,10 +260,12 @@ class Stream(StreamFront):
     async def release_hold(self, name: str) -> None:
         await self.release_hold_for(name)
 
-    async def release_hold_for(self, name: str, may_change: MayChange = lambda hold: None) -> None:
-        """Remove a hold for somebody whom a gateway knows. Raises: as ``release_hold``, and what ``may_change``
-        raises."""
-        await HoldNode(self.client.metadata_store, self.node).release(name, may_change)
+    async def release_hold_for(
+        self, name: str, may_change: MayChange = lambda hold: None, only: Hold | None = None
+    ) -> None:
+        """Remove a hold, or ``only`` this very one, for somebody whom a gateway knows. Raises: as ``release_hold``, and
+        what ``may_change`` raises."""
+        await HoldNode(self.client.metadata_store, self.node).release(name, may_change, only=only)
 
     async def roll(self) -> StreamSegment | None:
         async with self.writer(owner="roll"):

@@ -1019,12 +1019,14 @@ class ListHoldsRequest(_message.Message):
     def __init__(self, stream: _Optional[str] = ...) -> None: ...
 
 class DeleteHoldRequest(_message.Message):
-    __slots__ = ("stream", "name")
+    __slots__ = ("stream", "name", "only")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    ONLY_FIELD_NUMBER: _ClassVar[int]
     stream: str
     name: str
-    def __init__(self, stream: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
+    only: Hold
+    def __init__(self, stream: _Optional[str] = ..., name: _Optional[str] = ..., only: _Optional[_Union[Hold, _Mapping]] = ...) -> None: ...
 
 class CursorClaim(_message.Message):
     __slots__ = ("epoch", "nonce", "ranges_max")

@@ -19,7 +19,7 @@ from segments.protocol import segments_pb2 as pb
 from segments.protocol.cursor_messages import get_cursor
 from segments.protocol.messages import get_position, get_settings, put_patch, put_seek
 from segments.protocol.publish_messages import get_published, put_key, put_rows
-from segments.protocol.report_messages import get_hold, get_info, get_overview, get_pass
+from segments.protocol.report_messages import get_hold, get_info, get_overview, get_pass, put_hold
 from segments.protocol.segment_messages import get_segment
 from segments.publish import BatchKey, PublishedBatch, StagedRows
 from segments.read import ReaderOptions, StreamRange
@@ -277,10 +277,14 @@ class RemoteStream(StreamFront):
         return get_hold(await self._call("Segments.PutHold", request))
 
     async def release_hold(self, name: str) -> None:
-        async def look() -> Hold | None:
-            return next((hold for hold in await self.holds() if hold.name == name), None)
-
         request = pb.DeleteHoldRequest(stream=self.name, name=name)
+
+        async def look() -> Hold | None:
+            found = next((hold for hold in await self.holds() if hold.name == name), None)
+            if found is not None and not request.HasField("only"):
+                request.only.CopyFrom(put_hold(found))  # an older gateway does not look at it
+            return found
+
         if not await self._channels.remove("Segments.DeleteHold", request, look, operator.eq):
             await self._channels.call("Segments.DeleteHold", request, repeat=False)  # it says that there is none
 

@@ -79,14 +79,26 @@ class HoldNode:
         holds = await self._change(put, f"putting hold {hold.name}")
         return holds.by_name[hold.name]
 
-    async def release(self, name: str, may_change: MayChange = lambda hold: None) -> None:
+    async def release(self, name: str, may_change: MayChange = lambda hold: None, *, only: Hold | None = None) -> None:
         """Remove a hold. What it kept goes with the next pass of retention. ``may_change`` is asked about it, as in
-        ``put``. Raises HoldNotFoundError; and as read."""
+        ``put``. One that is put under its name meanwhile stays: a removal that got no answer may have been done.
+
+        Args:
+            only: this very hold; if it is gone already, nothing is changed.
+
+        Raises: HoldNotFoundError; and as read.
+        """
+        meant = only
 
         def release(holds: Holds, _: StreamChain) -> Holds:
-            if (present := holds.by_name.get(name)) is not None:
+            nonlocal meant
+            present = holds.by_name.get(name)
+            if meant is not None and present != meant:
+                return holds
+            if present is not None:
                 may_change(present)
-            return holds.release(name)
+            changed, meant = holds.release(name), present
+            return changed
 
         await self._change(release, f"releasing hold {name}")
 

@@ -126,10 +126,22 @@ class GarbageCollector:
         absent = [ledger for ledger in candidates if ledger not in restorable and await self._is_gone(ledger)]
         absent = await self._not_kept(absent)
         dead = self._proof.confirmed(absent, self._seams.clock.monotonic())
+        dead = await self._marked(dead)
         if dead or self._unfinished:
             await self._drop(dead)
         self._last_good = self._seams.clock.monotonic()
         return dead
+
+    async def _marked(self, dead: set[LedgerId]) -> set[LedgerId]:
+        """The ledgers of ``dead`` that are still gone now that their ids are marked: whoever deleted them may have left
+        no marks, and until there is one a ledger can be made, or put back, under its id. Raises: MetadataError."""
+        ledgers, gone = self._metadata.ledgers, set[LedgerId]()
+        for ledger in sorted(dead):
+            if not await ledgers.deleted.add(ledger, ledgers.path(ledger)) or await ledgers.restorable.has(ledger):
+                log.warning("ledger %d has come back while it was to be dropped: its data are kept", ledger)
+            elif await self._metadata.store.exists(ledgers.path(ledger)) is None:
+                gone.add(ledger)
+        return gone
 
     async def _grace_expired(self, restorable: set[LedgerId]) -> set[LedgerId]:
         """Remove the records of deleted ledgers that nobody may bring back any more. Returns these ledgers."""
@@ -213,9 +225,6 @@ class GarbageCollector:
 
     async def _drop(self, dead: set[LedgerId]) -> None:
         """Raises: MetadataError: nothing was dropped."""
-        deleted = self._metadata.ledgers.deleted
-        for ledger in sorted(dead):
-            await deleted.add(ledger)  # whoever deleted it may leave no marks
         never_again = await self._metadata.ledgers.never_again(sorted(dead))
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 

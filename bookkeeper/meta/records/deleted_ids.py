@@ -21,11 +21,13 @@ from contextlib import suppress
 from typing import Final
 
 from bookkeeper.errors import (
+    BookKeeperError,
     ClientClosedError,
     KeyExistsError,
     MetadataConflictError,
     MetadataError,
     MetadataFormatError,
+    MetadataUnavailableError,
     NoSuchKeyError,
     NotEmptyError,
     in_words,
@@ -42,6 +44,7 @@ from bookkeeper.meta.store import (
     Operation,
     Set,
     Version,
+    Versioned,
     get_or_none,
     names_below,
     parent_of,
@@ -129,66 +132,112 @@ class DeletedIds:
             return False
         return rest in decode((await self._store.get(place)).value, place)  # taken into the ranges in between
 
-    async def add(self, ledger_id: LedgerId) -> None:
-        """Mark the id of a ledger that was deleted. Raises: MetadataUnavailableError."""
+    async def add(self, ledger_id: LedgerId, path: str) -> bool:
+        """Mark the id of a ledger that is gone from ``path``. Returns whether it is marked and still gone.
+
+        A ledger that comes back meanwhile stays unmarked: whoever brings one back, or makes one, changes the value of
+        its id or looks for the mark after its metadata were written; this looks for the metadata after the mark was.
+
+        Raises: MetadataUnavailableError.
+        """
+        marked = False
         while not await self.has(ledger_id, fresh=True):
+            if await self._store.exists(path) is not None:
+                return False
             try:
                 await self._store.create(self.mark(ledger_id), parents=True)
+                marked = True
             except KeyExistsError:
                 pass
             except OUTCOME_UNKNOWN:
                 continue
+        if await self._store.exists(path) is None:
+            return True
+        if marked:
+            await self._unmark(ledger_id, path)
+        return False
+
+    async def _unmark(self, ledger_id: LedgerId, path: str) -> None:
+        """Remove the mark of a ledger that is there. After a conflict it is looked at again."""
+        for _ in range(LOST_MAX):
+            operations = await self.removal(ledger_id)
+            if not operations or await get_or_none(self._store, path) is None:
+                return
+            try:
+                await self._store.multi([Check(path, None), *operations])
+                return
+            except (MetadataConflictError, NoSuchKeyError):
+                await self._store.sync(path)
+            except OUTCOME_UNKNOWN:
+                if not await self.has(ledger_id, fresh=True):
+                    return
+        raise MetadataUnavailableError(
+            f"ledger {ledger_id} is there, and its id is marked as that of a deleted one: {LOST_MAX} attempts to "
+            "remove the mark failed; try again later"
+        )
 
     async def delete(
-        self, path: str, ledger_id: LedgerId, expected: Version | None, record: Create | None = None
+        self, path: str, ledger_id: LedgerId, found: Versioned[bytes], record: Create | None = None
     ) -> None:
         """Delete a ledger's metadata and mark its id, in one transaction. Returns when it is certainly done.
+
+        The transaction is repeated only over the metadata that were ``found``. It makes the mark, or changes it; all
+        that takes marks away changes the value of the ids around it, which was read before the metadata. So an attempt
+        cannot be done behind one that was done already, whatever has come back or was made anew since.
 
         Args:
             record: is written by the same transaction; it replaces what is at its path.
 
         Raises:
-            MetadataConflictError, NoSuchKeyError: as the store's ``delete``.
+            MetadataConflictError: the metadata have another version.
+            NoSuchKeyError: they are gone, or others were made since, before this has tried anything.
             MetadataUnavailableError: it is not known whether it was done; with ``record`` also after ``LOST_MAX``
                 attempts without an answer.
         """
-        lost = 0
+        lost, unknown = 0, BookKeeperError()
         with_it: list[Operation] = [Create(self.mark(ledger_id)), *([record] if record else [])]
         while True:
             try:
-                await self._store.multi([Delete(path, expected), *with_it])
-            except KeyExistsError:  # a client that knows no marks has made a ledger of this id anew
-                with_it = await self._with_it(path, ledger_id, record)
-                continue
-            except OUTCOME_UNKNOWN:
-                lost += 1
-                await self._store.sync(path)
-                if await self._store.exists(path) is not None:
-                    if record and lost == LOST_MAX:
-                        raise
-                    continue
-                await self.add(ledger_id)
+                await self._store.multi([Delete(path, found.version), *with_it])
+                break
+            except OUTCOME_UNKNOWN as error:
+                lost, unknown = lost + 1, error
             except NoSuchKeyError:
-                await self._store.sync(path)
-                if await self._store.exists(path) is not None:
-                    await make(self._store, self.place(ledger_id))
-                    if record:
-                        await make(self._store, parent_of(record.path))
-                    with_it = await self._with_it(path, ledger_id, record)
-                    continue
-                if not lost:
-                    raise
-                await self.add(ledger_id)
-            break
+                pass  # the metadata, or the parents of the mark or of the record
+            except KeyExistsError:
+                pass  # the mark: it was done, or a client that knows no marks has made a ledger of this id anew
+            except MetadataConflictError:
+                pass  # the metadata, or a mark that somebody has changed
+            with_it = await self._with_it(ledger_id, record)
+            there = await get_or_none(self._store, path)
+            if there is None and lost:
+                await self.add(ledger_id, path)
+                break
+            if there is None or there.created_txn != found.created_txn:
+                if lost:
+                    break
+                raise NoSuchKeyError(f"{path} was deleted meanwhile")
+            if there.version != found.version:
+                raise MetadataConflictError(f"{path} has version {there.version}, not {found.version}")
+            if record and lost >= LOST_MAX:
+                raise unknown
         if not self._rng.randrange(0, MERGE_CHANCE):
             with suppress(MetadataError, ClientClosedError):  # the ledger is deleted even if this fails
                 await self.merge(self.place(ledger_id))
 
-    async def _with_it(self, path: str, ledger_id: LedgerId, record: Create | None) -> list[Operation]:
-        """What the transaction does besides the deletion, as the store stands now."""
-        await self._store.sync(path)
-        mark = self.mark(ledger_id)
-        found: list[Operation] = [] if await self._store.exists(mark) is not None else [Create(mark)]
+    async def _with_it(self, ledger_id: LedgerId, record: Create | None) -> list[Operation]:
+        """What the transaction does besides the deletion, as the store stands now. It fails when somebody has deleted
+        the ledger since this was read."""
+        place, mark = self.place(ledger_id), self.mark(ledger_id)
+        await self._store.sync(place)
+        if (around := await self._store.exists(place)) is None:
+            await make(self._store, place)
+            around = Version(0)
+        if record and await self._store.exists(parent_of(record.path)) is None:
+            await make(self._store, parent_of(record.path))
+        marked = await self._store.exists(mark)
+        found: list[Operation] = [Check(place, around)]
+        found.append(Create(mark) if marked is None else Set(mark, b"", marked))
         if record:
             there = await self._store.exists(record.path) is not None
             found.append(Set(record.path, record.value, None) if there else record)

@@ -207,12 +207,16 @@ class DeletedLedgers:
         """Remove a record, whatever its grace. A missing one counts as removed. One that a later deletion has written
         stays. Raises: MetadataUnavailableError: it is not known whether it is removed; or the store gave no answer, and
         it is still there."""
-        found = await get_or_none(self._store, self.path(ledger_id), fresh=True)
-        created_txn = found.created_txn if found is not None else 0
+        marks, created_txn = self._marks.place(ledger_id), 0
         for _ in range(LOST_MAX):
-            if found is None or found.created_txn != created_txn or await self._remove(ledger_id, []):
+            await self._store.sync(marks)
+            version = await self._store.exists(marks)  # every undeletion changes it
+            found = await get_or_none(self._store, self.path(ledger_id))
+            if found is None or created_txn and found.created_txn != created_txn:
                 return
-            found = await get_or_none(self._store, self.path(ledger_id), fresh=True)
+            created_txn = found.created_txn
+            if await self._remove(ledger_id, [] if version is None else [Check(marks, version)]):
+                return
         raise MetadataUnavailableError(
             f"deleted ledger {ledger_id} can still be brought back: the store gave no answer to {LOST_MAX} attempts to "
             "end that; try again later"

@@ -47,6 +47,7 @@ from bookkeeper.meta.store import (
     Version,
     Versioned,
     Watch,
+    check_creation,
     get_or_none,
     parent_of,
     settled_create,
@@ -263,12 +264,16 @@ class Ledgers:
             raise NoSuchLedgerError(f"ledger {ledger_id} was deleted") from error
         return Versioned(metadata, version, created_txn=created_txn)
 
-    async def delete(self, ledger_id: LedgerId, expected: Version | None = None, *, grace_s: int = 0) -> None:
+    async def delete(
+        self, ledger_id: LedgerId, expected: Version | None = None, *, created_txn: int = 0, grace_s: int = 0
+    ) -> None:
         """Delete a ledger's metadata and empty parents, and mark its id. A missing ledger counts as deleted.
 
-        Parents that cannot be deleted stay; the ledger is gone all the same.
+        Parents that cannot be deleted stay; the ledger is gone all the same. What has come back under this id, or was
+        made anew, since the metadata were first read here stays, however often the deletion has to be repeated.
 
         Args:
+            created_txn: only the ledger whose metadata this write created; another one under its id counts as missing.
             grace_s: for so many seconds the ledger can be brought back (:meth:`restore`). The record for that is
                 written by the transaction that deletes the ledger.
 
@@ -278,36 +283,40 @@ class Ledgers:
         """
         path = self.path(ledger_id)
         try:
-            if grace_s:
-                await self._delete_restorable(path, ledger_id, expected, grace_s)
-            else:
-                await self.deleted.delete(path, ledger_id, expected)
-        except (NoSuchKeyError, NoSuchLedgerError):
+            if not created_txn:
+                await self._store.sync(path)
+            await self._delete(path, ledger_id, expected, created_txn, grace_s)
+        except NoSuchKeyError:
             return
+        if grace_s and not self._rng.randrange(0, MERGE_CHANCE):
+            with suppress(MetadataError, ClientClosedError):  # the ledger is deleted even if this fails
+                await self.restorable.remove_some()
         for parent in self._layout.emptied_parents(self._root, ledger_id):
             try:
                 await self._store.delete(parent, None)
             except (MetadataError, ClientClosedError):
                 return
 
-    async def _delete_restorable(self, path: str, ledger_id: LedgerId, expected: Version | None, grace_s: int) -> None:
+    async def _delete(
+        self, path: str, ledger_id: LedgerId, expected: Version | None, created_txn: int, grace_s: int
+    ) -> None:
+        """Raises: NoSuchKeyError: the ledger is gone. And as ``delete``."""
         while True:
             found = await self._store.get(path)
+            check_creation(path, found.created_txn, created_txn)
+            created_txn = found.created_txn
             if expected is not None and found.version != expected:
                 raise MetadataConflictError(f"{path} has version {found.version}, not {expected}")
-            record = DeletedLedger(ledger_id, grace_s, found.value, version=found.version)
-            created = Create(self.restorable.path(ledger_id), record.encode())
+            record = None
+            if grace_s:
+                kept = DeletedLedger(ledger_id, grace_s, found.value, version=found.version)
+                record = Create(self.restorable.path(ledger_id), kept.encode())
             try:
-                await self.deleted.delete(path, ledger_id, found.version, created)
+                return await self.deleted.delete(path, ledger_id, found, record)
             except MetadataConflictError:
                 if expected is not None:
                     raise
                 await self._store.sync(path)
-                continue
-            break
-        if not self._rng.randrange(0, MERGE_CHANCE):
-            with suppress(MetadataError, ClientClosedError):  # the ledger is deleted even if this fails
-                await self.restorable.remove_some()
 
     async def restore(self, ledger_id: LedgerId) -> None:
         """Bring a deleted ledger back, with the metadata that it had.
@@ -350,6 +359,9 @@ class Ledgers:
                 raise LedgerExistsError(f"ledger {ledger_id} was deleted for good: its id is not used again")
             if not dry_run:
                 await settled_create(self._store, path, value, parents=True)
+                if await self.deleted.has(ledger_id):  # bookies have found it gone meanwhile, and drop its data
+                    await self._withdraw(ledger_id)
+                    raise LedgerExistsError(f"ledger {ledger_id} was deleted for good: its id is not used again")
             return True
         if found.value == value:
             return False

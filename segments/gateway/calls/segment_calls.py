@@ -13,7 +13,7 @@ from segments.gateway.guard.request_rights import OVERRULE
 from segments.position import EARLIEST, LATEST
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.messages import get_seek, put_position
-from segments.protocol.report_messages import put_hold, put_report
+from segments.protocol.report_messages import get_hold, put_hold, put_report
 from segments.protocol.segment_messages import put_segment
 from segments.record import from_ms
 from segments.retention.hold_node import MayChange
@@ -125,7 +125,8 @@ class SegmentCalls:
     async def delete_hold(self, request: pb.DeleteHoldRequest, call: GrpcCall) -> pb.Empty:
         """Remove a hold. Raises: as ``Stream.release_hold``, and StreamAccessError: somebody else has put it."""
         stream = await self._stream_now(request.stream)
-        await stream.release_hold_for(request.name, _own_or_administered(request.stream, call))
+        only = get_hold(request.only) if request.HasField("only") else None
+        await stream.release_hold_for(request.name, _own_or_administered(request.stream, call), only)
         return pb.Empty()
 
 

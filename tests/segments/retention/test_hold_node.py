@@ -102,6 +102,49 @@ def test_a_change_is_asked_about_the_hold_as_it_is_then() -> None:
     run(story)
 
 
+@pytest.mark.rule("M8")
+@pytest.mark.parametrize("since", ["nothing", "another hold", "the same name"])
+def test_a_release_without_an_answer_removes_no_later_hold(monkeypatch: pytest.MonkeyPatch, since: str) -> None:
+    """It was done, and somebody has changed the holds since. The repetition removed the hold that had the name by then,
+    or told its caller that there was none."""
+
+    async def story(client: BookKeeper) -> None:
+        node = await make_stream(client)
+        holds = HoldNode(client.metadata_store, node)
+        await holds.put(Hold("a", at(2), note="old"), 0)
+
+        async def answer_lost(*args: Any) -> Version:
+            patched.undo()
+            await settled_set_if(*args)
+            if since != "nothing":
+                await holds.put(Hold("a" if since == "the same name" else "b", at(3), note="new"), 0)
+            return await settled_set_if(*args)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(hold_node, "settled_set_if", answer_lost)
+            await holds.release("a")
+        left = [(hold.name, hold.note) for hold in (await holds.read())[0]]
+        assert left == {"nothing": [], "another hold": [("b", "new")], "the same name": [("a", "new")]}[since]
+
+    run(story)
+
+
+@pytest.mark.rule("M8")
+def test_a_release_of_one_hold_leaves_what_has_its_name_since() -> None:
+    """A call of a gateway that stood still may come after it was repeated at another one."""
+
+    async def story(client: BookKeeper) -> None:
+        holds = HoldNode(client.metadata_store, await make_stream(client))
+        old = await holds.put(Hold("a", at(2), note="old"), 0)
+        await holds.release("a", only=old)
+        await holds.release("a", only=old)
+        await holds.put(Hold("a", at(2), note="new"), 0)
+        await holds.release("a", only=old)
+        assert [hold.note for hold in (await holds.read())[0]] == ["new"]
+
+    run(story)
+
+
 @pytest.mark.rule("C6")
 def test_a_hold_and_a_truncation_at_once_are_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is decided by what it has read, and the other comes before it is written."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -101,6 +103,117 @@ async def test_a_deletion_that_was_lost_marks_what_another_has_deleted_meanwhile
     assert await ledgers.deleted.has(LedgerId(5))
 
 
+class Meanwhile:
+    """A store through which a client deletes; before, or after, chosen transactions something happens."""
+
+    def __init__(self, store: MetadataStore, *steps: Callable[[Multi], Awaitable[None]]) -> None:
+        self._steps = list(steps)
+        self._multi = store.multi
+        store.multi = self.multi  # type: ignore[method-assign]
+
+    async def multi(self, operations: Sequence[Operation]) -> list[Version | None]:
+        if self._steps:
+            await self._steps.pop(0)(partial(self._multi, operations))
+        return await self._multi(operations)
+
+
+Multi = Callable[[], Awaitable[list[Version | None]]]
+"""Does the transaction under way."""
+
+
+async def unanswered(multi: Multi) -> None:
+    raise MetadataUnavailableError("no answer")
+
+
+@pytest.mark.rule("M8", "M6")
+@pytest.mark.parametrize("grace_s", [0, 60])
+@pytest.mark.parametrize("by", ["Apache's client", "an undeletion"])
+async def test_a_deletion_whose_reply_was_lost_spares_what_has_come_since(
+    memory_service: MemoryService, by: str, grace_s: int
+) -> None:
+    """It looked whether there is a ledger, and not which: one made anew, in the version that was to be deleted, went,
+    too, and one that an operator had brought back was deleted a second time, or marked as deleted while it lived."""
+    store, other = await memory_service.connect(), await memory_service.connect()
+    ledgers, others = ledgers_in(store), ledgers_in(other, seed=2)
+    await ledgers.create(NEW, LedgerId(5))
+    path, value = ledgers.path(LedgerId(5)), await ledgers.stored(LedgerId(5))
+    await store.create(ledgers.deleted.place(LedgerId(5)), b"", parents=True)
+    await store.create(ledgers.restorable.place(LedgerId(5)), b"", parents=True)
+
+    async def done_and_come_back(multi: Multi) -> None:
+        await multi()
+        if by == "an undeletion" and grace_s:
+            await others.restore(LedgerId(5))
+        else:
+            await other.create(path, value, parents=True)
+        raise MetadataUnavailableError("no answer")
+
+    Meanwhile(store, done_and_come_back)
+    await ledgers.delete(LedgerId(5), grace_s=grace_s)
+    assert await others.stored(LedgerId(5)) == value
+    assert await ledgers.deleted.has(LedgerId(5)) is not (by == "an undeletion" and grace_s > 0)
+
+
+@pytest.mark.rule("M8", "M6")
+@pytest.mark.parametrize("merged", [False, True])
+@pytest.mark.parametrize("marked", [False, True])
+async def test_a_deletion_that_is_repeated_fails_where_the_ledger_was_made_anew_at_its_last_look(
+    memory_service: MemoryService, merged: bool, marked: bool
+) -> None:
+    """Between its look at what is there and the transaction another client deletes the ledger, the mark goes into the
+    ranges, and Apache's client makes a ledger of the same id and version. Only the transaction itself can tell."""
+    store, other = await memory_service.connect(), await memory_service.connect()
+    ledgers, others = ledgers_in(store), ledgers_in(other, seed=2)
+    await ledgers.create(NEW, LedgerId(5))
+    path, value = ledgers.path(LedgerId(5)), await ledgers.stored(LedgerId(5))
+    if marked:
+        await store.create(ledgers.deleted.mark(LedgerId(5)), b"", parents=True)
+    else:
+        await store.create(ledgers.deleted.place(LedgerId(5)), b"", parents=True)
+
+    async def made_anew(multi: Multi) -> None:
+        await others.delete(LedgerId(5))
+        if merged:
+            place = others.deleted.place(LedgerId(5))
+            gone = Delete(others.deleted.mark(LedgerId(5)), None)
+            await other.multi([Set(place, b"5", (await other.get(place)).version), gone])
+        await other.create(path, value, parents=True)
+
+    Meanwhile(store, unanswered, made_anew)
+    await ledgers.delete(LedgerId(5))
+    assert await others.stored(LedgerId(5)) == value
+    assert await others.deleted.has(LedgerId(5))
+
+
+@pytest.mark.rule("M6")
+@pytest.mark.parametrize("lost", [False, True])
+async def test_a_ledger_that_comes_back_while_its_id_is_marked_stays_unmarked(
+    memory_service: MemoryService, lost: bool
+) -> None:
+    """A bookie marks what others have deleted, and a deletion without an answer what it finds gone: neither looked
+    whether the ledger had come back, and bookies drop what is marked."""
+    store, other = await memory_service.connect(), await memory_service.connect()
+    ledgers, path = ledgers_in(store), ledgers_in(store).path(LedgerId(5))
+    create = store.create
+
+    async def create_then(path_made: str, *args: Any, **options: Any) -> tuple[str, Version]:
+        store.create = create  # type: ignore[method-assign]
+        await other.create(path, b"back", parents=True)
+        made = await create(path_made, *args, **options)
+        if lost:
+            raise MetadataUnavailableError("no answer")
+        return made
+
+    store.create = create_then  # type: ignore[method-assign]
+    assert not await ledgers.deleted.add(LedgerId(5), path)
+    if not lost:
+        assert not await ledgers.deleted.has(LedgerId(5))
+    assert not await ledgers.deleted.add(LedgerId(5), path)
+    await other.delete(path, None)
+    assert await ledgers.deleted.add(LedgerId(5), path)
+    assert await ledgers.deleted.has(LedgerId(5))
+
+
 @pytest.mark.rule("M6", "M8")
 @pytest.mark.parametrize("error", [SessionExpiredError("it has ended"), MetadataFormatError("no ranges")])
 async def test_a_deletion_that_was_done_is_no_error_though_nobody_could_tidy_up_after_it(
@@ -159,7 +272,7 @@ async def test_a_mark_that_goes_into_the_ranges_while_it_is_looked_for_is_found(
     marks = marks_in(store)
     ids = [LedgerId(number) for number in range(MERGE_MIN)]
     for number in ids:
-        await marks.add(number)
+        await marks.add(number, f"/no/{number}")
     look = store.exists
 
     async def exists(path: str) -> Version | None:
@@ -180,7 +293,7 @@ async def test_marks_that_go_into_the_ranges_between_two_looks_are_found(memory_
     marks, others = marks_in(store), marks_in(await memory_service.connect())
     ids = [LedgerId(number) for number in range(MERGE_MIN)]
     for number in ids:
-        await marks.add(number)
+        await marks.add(number, f"/no/{number}")
     get, children = store.get, store.children
 
     async def get_then(path: str) -> Versioned[bytes]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from typing import Any
 
 import pytest
 
@@ -320,3 +321,26 @@ async def test_metadata_are_put_back_only_where_none_can_be_read(memory_service:
     await ledgers.delete(number)
     with pytest.raises(LedgerExistsError, match="for good"):
         await ledgers.put_back(number, value)
+
+
+@pytest.mark.rule("M6", "G1")
+async def test_metadata_are_not_put_back_while_a_bookie_finds_the_ledger_gone(memory_service: MemoryService) -> None:
+    """A bookie marks the id before it drops the data. Metadata that were put back between the look for the mark and
+    the write named a ledger whose data went."""
+    store, other = await memory_service.connect(), await memory_service.connect()
+    ledgers, bookies = ledgers_in(store), ledgers_in(other, seed=2)
+    number, _ = await ledgers.create(NEW)
+    value = await ledgers.stored(number)
+    await store.delete(ledgers.path(number), None)
+    create = store.create
+
+    async def create_then(path: str, *args: Any, **options: Any) -> tuple[str, Version]:
+        store.create = create  # type: ignore[method-assign]
+        assert await bookies.deleted.add(number, bookies.path(number))
+        return await create(path, *args, **options)
+
+    store.create = create_then  # type: ignore[method-assign]
+    with pytest.raises(LedgerExistsError, match="for good"):
+        await ledgers.put_back(number, value)
+    with pytest.raises(NoSuchLedgerError):
+        await ledgers.stored(number)

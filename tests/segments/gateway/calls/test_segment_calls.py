@@ -13,6 +13,7 @@ from segments.errors import HoldNotFoundError, StreamAccessError, StreamConfigEr
 from segments.gateway.calls.segment_calls import SegmentCalls
 from segments.gateway.guard.grpc_call import GrpcCall
 from segments.protocol import segments_pb2 as pb
+from segments.protocol.report_messages import put_hold
 from segments.remote import connect
 from tests.segments.gateway.clusters import CONFIG, served
 
@@ -117,6 +118,22 @@ async def test_a_hold_is_changed_and_released_by_who_has_put_it_or_by_an_adminis
         assert await stream.holds() == ()
         with pytest.raises(HoldNotFoundError):
             await calls.delete_hold(release, by("etl"))
+
+
+@pytest.mark.rule("M8")
+async def test_a_release_that_comes_late_removes_no_later_hold_of_the_name(tmp_path: Path) -> None:
+    """A gateway that stood still goes on with a call that its client has repeated elsewhere since."""
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG)
+        old = await stream.hold("h", note="old")
+        assert gateway._table is not None
+        calls, nobody = SegmentCalls(gateway._table), GrpcCall(None)
+        late = pb.DeleteHoldRequest(stream="s", name="h", only=put_hold(old))
+        await calls.delete_hold(late, nobody)
+        assert await stream.holds() == ()
+        await stream.hold("h", note="new")
+        await calls.delete_hold(late, nobody)
+        assert [hold.note for hold in await stream.holds()] == ["new"]
 
 
 @pytest.mark.rule("X12")
