@@ -212,7 +212,7 @@ class DeletedLedgers:
             await self._store.sync(marks)
             version = await self._store.exists(marks)  # every undeletion changes it
             found = await get_or_none(self._store, self.path(ledger_id))
-            if found is None or created_txn and found.created_txn != created_txn:
+            if found is None or (created_txn and found.created_txn != created_txn):
                 return
             created_txn = found.created_txn
             if await self._remove(ledger_id, [] if version is None else [Check(marks, version)]):

@@ -385,3 +385,31 @@ async def test_a_grace_that_is_ended_by_order_is_not_that_of_a_later_deletion() 
 
     await ledgers_in(Meanwhile()).restorable.remove(SEVEN)
     assert await ledgers.restorable.has(SEVEN, fresh=True)
+
+
+@pytest.mark.rule("G8", "M9")
+async def test_a_grace_that_is_ended_by_order_leaves_the_record_of_a_deletion_in_the_same_moment() -> None:
+    """Between the look at the record and its removal the ledger is brought back and deleted again. The removal named no
+    version, and what had just been deleted could not be brought back."""
+    service = MemoryService()
+    store = await service.connect()
+    others = ledgers_in(await service.connect())
+    for ledger in (SEVEN, LedgerId(8)):
+        await others.create(NEW, ledger)
+    await others.delete(SEVEN, grace_s=1)
+
+    class Meanwhile:
+        asked = False
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(store, name)
+
+        async def multi(self, operations: Any) -> Any:
+            if not self.asked:
+                self.asked = True
+                await others.restore(SEVEN)
+                await others.delete(SEVEN, grace_s=100)
+            return await store.multi(operations)
+
+    await ledgers_in(Meanwhile()).restorable.remove(SEVEN)
+    assert (await others.restorable.read(SEVEN)).grace_s == 100
