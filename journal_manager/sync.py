@@ -116,12 +116,14 @@ class EditLog(BlockingCloser[AsyncEditLog]):
         )
         return cls(run(opening))
 
-    def log_group(self, ops: Iterable[tuple[int, bytes]], *, request: RequestId | None = None) -> TxId:
+    def log_group(
+        self, ops: Iterable[tuple[int, bytes]], *, request: RequestId | None = None, since: TxId | None = None
+    ) -> TxId:
         """Log ``(opcode, body)`` edits that become durable together or not at all; returns the last id."""
         edits = list(ops)
 
         async def log() -> TxId:
-            return await self._original.log_group(edits, request=request)
+            return await self._original.log_group(edits, request=request, since=since)
 
         return run(log())
 

@@ -8,19 +8,24 @@ every replica that reads the log builds the same table, and the table rides in i
     record(request, answer)     carried out now
 
 The table is bounded. It keeps the newest answers; when it drops one it remembers the highest call of that client that
-it dropped. A call up to there that has no answer any more is refused: it may have been carried out. Only a client that
-was silent while ``max_clients`` others were dropped is forgotten altogether.
+it dropped. A call up to there that has no answer any more is refused: it may have been carried out.
+
+A client that was silent while ``max_clients`` others were dropped is forgotten altogether, and cannot be told from a
+new one. So a client says with each request which edit was the newest when it began (``since``). All that was forgotten
+altogether was carried out by edits up to the ``horizon``: a client that is not known and began later is a new one, and
+one that may be older is refused. A client that does not say it counts as new; then its repetition, if it comes as late
+as that, is carried out a second time.
 """
 
 from __future__ import annotations
 
 import struct
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
 from journal_manager.errors import JournalCorruptionError, RequestForgottenError
-from journal_manager.txid import TxId
+from journal_manager.txid import MAX_TXID, NOTHING, TxId
 
 MAX_CLIENT_BYTES: Final = 255
 MAX_CALL: Final = 2**64 - 1
@@ -28,7 +33,7 @@ _CALL: Final = struct.Struct(">Q")
 _ANSWER: Final = struct.Struct(">BQQI")
 """Length of the client's name, call, transaction id, length of the result."""
 _FORGOTTEN: Final = struct.Struct(">BQ")
-"""Length of the client's name, call."""
+"""Length of the client's name, call. Without a name: the horizon, which earlier versions keep and do not look at."""
 _COUNTS: Final = struct.Struct(">II")
 
 
@@ -89,15 +94,31 @@ class RequestTable:
         """Oldest first."""
         self._forgotten: OrderedDict[bytes, int] = OrderedDict()
         """Client -> the highest call whose answer was dropped. The client whose last drop is oldest comes first."""
+        self._having_answers: Counter[bytes] = Counter()
+        """Client -> how many answers to it are here."""
+        self._horizon = NOTHING
 
     def __len__(self) -> int:
         return len(self._answers)
 
-    def answer_to(self, request: RequestId) -> RequestAnswer | None:
+    @property
+    def horizon(self) -> TxId:
+        """Clients that are forgotten altogether had nothing carried out after this edit; NOTHING: there are none."""
+        return self._horizon
+
+    def answer_to(
+        self, request: RequestId, since: TxId | None = None, newest: TxId | None = None
+    ) -> RequestAnswer | None:
         """Return the answer to a request that was carried out before; None for a new one.
 
+        Args:
+            since: a durable edit that was there when the client began, before its first request; best the newest one.
+                None: the client does not say it, and is taken for a new one if it is not known.
+            newest: the newest edit of the journal.
+
         Raises:
-            RequestForgottenError: the request is so old that the table cannot tell.
+            RequestForgottenError: the request is so old that the table cannot tell; or the client began behind
+                ``newest``, with edits that were discarded since.
         """
         if (answer := self._answers.get(request)) is not None:
             return answer
@@ -106,6 +127,19 @@ class RequestTable:
                 f"{request} is older than the {self._max_answers} newest requests, which are remembered: it may "
                 "have been carried out"
             )
+        if since is None:
+            return None
+        if newest is not None and since > newest:
+            raise RequestForgottenError(
+                f"{request} comes from a client that began after edit {since}, and the journal ends at {newest}: edits "
+                "were discarded since; begin anew, with another name"
+            )
+        known = request.client in self._forgotten or request.client in self._having_answers
+        if since < self._horizon and not known:
+            raise RequestForgottenError(
+                f"{request} comes from a client that began after edit {since}; clients with nothing newer than edit "
+                f"{self._horizon} are forgotten: it may have been carried out"
+            )
         return None
 
     def record(self, request: RequestId, answer: RequestAnswer) -> None:
@@ -113,23 +147,31 @@ class RequestTable:
         if request in self._answers:
             return
         self._answers[request] = answer
+        self._having_answers[request.client] += 1
         while len(self._answers) > self._max_answers:
             old, _ = self._answers.popitem(last=False)
-            self._forget(old.client, old.call)
+            self._having_answers[old.client] -= 1
+            if not self._having_answers[old.client]:
+                del self._having_answers[old.client]
+            self._forget(old.client, old.call, next(iter(self._answers.values())).txid)
 
     def clear(self) -> None:
         """Forget everything, as at the first edit."""
         self._answers.clear()
         self._forgotten.clear()
+        self._having_answers.clear()
+        self._horizon = NOTHING
 
     def encode(self) -> bytes:
         """Encode the table for a snapshot; :meth:`restore` reads it."""
-        parts = [_COUNTS.pack(len(self._answers), len(self._forgotten))]
+        parts = [_COUNTS.pack(len(self._answers), len(self._forgotten) + (self._horizon != NOTHING))]
         for request, answer in self._answers.items():
             head = _ANSWER.pack(len(request.client), request.call, answer.txid, len(answer.result))
             parts += (head, request.client, answer.result)
         for client, call in self._forgotten.items():
             parts += (_FORGOTTEN.pack(len(client), call), client)
+        if self._horizon != NOTHING:
+            parts.append(_FORGOTTEN.pack(0, self._horizon))
         return b"".join(parts)
 
     def restore(self, data: bytes) -> None:
@@ -151,7 +193,10 @@ class RequestTable:
             for _ in range(dropped):
                 client_size, call = _FORGOTTEN.unpack_from(data, at)
                 client, at = _slice(data, at + _FORGOTTEN.size, client_size)
-                self._forget(client, call)
+                if client:
+                    self._forget(client, call, answers[0][1].txid if answers else MAX_TXID)
+                else:
+                    self._horizon = max(self._horizon, TxId(call))
         except (struct.error, ValueError) as error:
             raise JournalCorruptionError("a snapshot's table of requests is damaged") from error
         if at != len(data):
@@ -159,10 +204,12 @@ class RequestTable:
         for request, answer in answers:
             self.record(request, answer)
 
-    def _forget(self, client: bytes, call: int) -> None:
+    def _forget(self, client: bytes, call: int, oldest: TxId) -> None:
+        """``oldest``: the edit of the oldest answer that stays; what was dropped is older."""
         self._forgotten[client] = max(call, self._forgotten.pop(client, -1))
         while len(self._forgotten) > self._max_clients:
             self._forgotten.popitem(last=False)
+            self._horizon = max(self._horizon, TxId(oldest - 1))
 
 
 def _slice(data: bytes, at: int, size: int) -> tuple[bytes, int]:

@@ -116,11 +116,18 @@ class ReplicatedProgram:
             str(self._problem) or type(self._problem).__name__ if self._problem is not None else None,
         )
 
-    async def submit(self, body: bytes, opcode: int = 0, *, request: RequestId | None = None) -> RequestAnswer:
+    async def submit(
+        self, body: bytes, opcode: int = 0, *, request: RequestId | None = None, since: TxId | None = None
+    ) -> RequestAnswer:
         """Apply an edit on every replica. Returns its id and what ``apply`` answered, once the edit is durable.
 
         A ``request`` that was carried out before changes nothing and gets its first answer. Cancelling does not
         withdraw the edit.
+
+        Args:
+            since: a durable edit that was there when the request's client began, before its first request, as
+                ``status`` tells it. Without it a request that is repeated when its client is forgotten, behind more
+                than ``max_answers`` other requests and ``max_clients`` other clients, is carried out a second time.
 
         Raises:
             NotActiveError, OpTooLargeError: nothing was done. And what ``apply`` raises: the edit was refused.
@@ -130,9 +137,11 @@ class ReplicatedProgram:
         """
         while True:
             log = self._active()
-            if request is not None and (known := self._state.requests.answer_to(request)) is not None:
-                await log.sync(known.txid)
-                return known
+            if request is not None:
+                known = self._state.requests.answer_to(request, since, log.next_txid - 1)
+                if known is not None:
+                    await log.sync(known.txid)
+                    return known
             try:
                 log.ensure_loggable(body, opcode, request=request)
             except JournalOverloadedError:

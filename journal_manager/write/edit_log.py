@@ -146,11 +146,14 @@ class EditLog:
         assert self._failure is not None
         return self._failure
 
-    def log(self, body: bytes, opcode: int = 0, *, request: RequestId | None = None) -> asyncio.Future[TxId]:
+    def log(
+        self, body: bytes, opcode: int = 0, *, request: RequestId | None = None, since: TxId | None = None
+    ) -> asyncio.Future[TxId]:
         """Give ``body`` the next id and make it durable. The future returns the id; futures end in order of ids.
 
         ``request`` is kept with the edit. If the log was opened with a table of requests, a request that it knows logs
-        nothing: the future returns the first id as soon as that edit is durable.
+        nothing: the future returns the first id as soon as that edit is durable. ``since`` is an edit that was there
+        when the request's client began (:meth:`RequestTable.answer_to`).
 
         Cancelling the future, or the task that awaits it, does not withdraw the edit.
 
@@ -161,16 +164,18 @@ class EditLog:
         Raises (the future):
             JournalFencedError: another writer has the journal; JournalFailedError. The outcome is unknown.
         """
-        return self.log_group([(opcode, body)], request=request)
+        return self.log_group([(opcode, body)], request=request, since=since)
 
-    def log_group(self, ops: Iterable[tuple[int, bytes]], *, request: RequestId | None = None) -> asyncio.Future[TxId]:
+    def log_group(
+        self, ops: Iterable[tuple[int, bytes]], *, request: RequestId | None = None, since: TxId | None = None
+    ) -> asyncio.Future[TxId]:
         """Log ``(opcode, body)`` edits that become durable together or not at all. The future returns the last id.
 
         ``request`` is kept with the last edit. Raises as ``log``; ValueError: no edits.
         """
         self._ensure_open()
         if request is not None and self._requests is not None:
-            known = self._requests.answer_to(request)
+            known = self._requests.answer_to(request, since, self._buffer.next_txid - 1)
             if known is not None:
                 return asyncio.ensure_future(self._durable(known.txid))
         batch = self._encode(ops, request)

@@ -21,8 +21,10 @@ from journal_manager import (
     OpTooLargeError,
     ReplicaRole,
     RequestId,
+    TxId,
     sync,
 )
+from journal_manager.errors import RequestForgottenError
 
 
 @pytest.fixture
@@ -158,6 +160,8 @@ def test_a_plain_program_is_replicated(uri: str) -> None:
         answer = replica.submit(b"one", request=request)
         assert (answer.txid, answer.result) == (1, b"1")
         assert replica.submit(b"again", request=request) == answer
+        with pytest.raises(RequestForgottenError):
+            replica.submit(b"late", request=RequestId(b"odd", 1), since=TxId(9))
         assert replica.read(lambda: list(first.words)) == [b"one"]
         with pytest.raises(KeyError):
             replica.submit(b"one")

@@ -58,6 +58,62 @@ def test_only_so_many_silent_clients_are_remembered() -> None:
             table.answer_to(RequestId(b"%d" % n, 1))
 
 
+def test_a_client_that_is_forgotten_is_not_taken_for_a_new_one() -> None:
+    """A repetition behind enough other clients was carried out a second time, and nobody was told."""
+    table = table_of([(b"%d" % n, 1) for n in range(6)], max_answers=1, max_clients=3)
+    assert table.horizon == 5, (
+        "two clients are forgotten; when the second was, the answers up to edit 5 had been dropped"
+    )
+    restored = RequestTable(1, 3)
+    restored.restore(table.encode())
+    assert (restored.horizon, restored.encode()) == (5, table.encode())
+    for each in (table, restored):
+        for since in (0, 1, 4):
+            with pytest.raises(RequestForgottenError, match="nothing newer than edit 5 are forgotten"):
+                each.answer_to(RequestId(b"0", 1), since)
+        assert each.answer_to(RequestId(b"0", 1), 5) is None, "whoever began later is new"
+        assert each.answer_to(RequestId(b"5", 1), 0) == RequestAnswer(TxId(6), b"6")
+        assert each.answer_to(RequestId(b"5", 2), 0) is None, "one whose answer is here is known, whenever it began"
+        assert each.answer_to(RequestId(b"4", 2), 0) is None, "and one of whom it is known what was dropped"
+        with pytest.raises(RequestForgottenError, match="is older than"):
+            each.answer_to(RequestId(b"4", 1), 6)
+    assert table_of([(b"%d" % n, 1) for n in range(4)], max_answers=1, max_clients=3).horizon == 0
+
+
+def test_a_client_that_began_with_edits_that_were_discarded_begins_anew() -> None:
+    """Their ids are used again: what it was told when it began says nothing of what is older."""
+    table = table_of([(b"a", 1)])
+    assert table.answer_to(RequestId(b"b", 1), 1, 1) is None
+    with pytest.raises(RequestForgottenError, match="discarded since"):
+        table.answer_to(RequestId(b"b", 1), 2, 1)
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 6)), max_size=60), st.integers(1, 4), st.integers(1, 3))
+def test_no_request_is_carried_out_twice_however_many_clients_there_are(
+    steps: list[tuple[int, int]], answers: int, clients: int
+) -> None:
+    """Clients repeat any of their calls at any time; each says which edit was the newest when it began."""
+    table, began, done = RequestTable(answers, clients), dict[int, TxId](), dict[tuple[int, int], RequestAnswer]()
+    for client, call in steps:
+        newest = TxId(len(done))
+        since = began.setdefault(client, newest)
+        request = RequestId(b"%d" % client, call)
+        try:
+            answer = table.answer_to(request, since, newest)
+        except RequestForgottenError:
+            assert since < newest, "a client that begins now is never refused"
+            continue
+        if answer is None:
+            assert (client, call) not in done
+            done[client, call] = RequestAnswer(TxId(newest + 1))
+            table.record(request, done[client, call])
+        else:
+            assert answer == done[client, call]
+        kept = RequestTable(answers, clients)
+        kept.restore(table.encode())
+        assert kept.encode() == table.encode()
+
+
 @given(CALLS, st.integers(1, 5), st.integers(1, 3))
 def test_a_restored_table_is_the_same_also_in_what_it_forgets_next(
     calls: list[tuple[bytes, int]], answers: int, clients: int

@@ -149,6 +149,25 @@ async def test_a_request_that_is_too_old_to_tell_is_refused() -> None:
 
 
 @in_virtual_time
+async def test_a_request_of_a_client_that_is_forgotten_is_refused_if_it_says_when_it_began() -> None:
+    """Also by a replica that knows the requests from the journal alone."""
+    async with Pair(max_answers=1, max_clients=1) as pair:
+        since = pair.a.status().durable
+        first = RequestId(b"0", 1)
+        await pair.a.submit(b"x", request=first, since=since)
+        for number in range(1, 4):
+            await pair.a.submit(b"%d" % number, request=RequestId(b"%d" % number, 1), since=pair.a.status().durable)
+        pair.ballot.elect("b")
+        await pair.b.until_active()
+        with pytest.raises(RequestForgottenError, match="may have been carried out"):
+            await pair.b.submit(b"x", request=first, since=since)
+        assert (await pair.b.submit(b"z", request=RequestId(b"new", 1), since=pair.b.status().durable)).txid == 5
+        with pytest.raises(RequestForgottenError, match="discarded since"):
+            await pair.b.submit(b"z", request=RequestId(b"odd", 1), since=TxId(9))
+        assert words(pair.b) == [b"x", b"1", b"2", b"3", b"z"]
+
+
+@in_virtual_time
 async def test_a_repetition_is_not_answered_before_the_edit_is_durable() -> None:
     with pytest.MonkeyPatch.context() as monkeypatch:
         gate = Gate(monkeypatch)

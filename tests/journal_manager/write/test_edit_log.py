@@ -33,7 +33,7 @@ from journal_manager import (
     TxId,
 )
 from journal_manager.edits import OVERHEAD, fenced
-from journal_manager.errors import JournalDiskError
+from journal_manager.errors import JournalDiskError, RequestForgottenError
 from tests.spark_wal.webhdfs.virtual import in_virtual_time
 
 TOKEN = FencingToken(3, "me")
@@ -565,6 +565,18 @@ async def test_a_repeated_request_logs_nothing_and_returns_the_first_id_once_it_
     await turns()
     await writer.durable()
     assert await other == 2
+    await log.abort()
+
+
+async def test_a_request_of_a_client_that_is_forgotten_logs_nothing(writer: SlowWriter) -> None:
+    log = EditLog(writer, requests=RequestTable(1, 1))
+    for number in range(4):
+        log.log(b"x", request=RequestId(b"%d" % number, 1), since=TxId(number))
+    with pytest.raises(RequestForgottenError, match="may have been carried out"):
+        log.log(b"x", request=RequestId(b"0", 1), since=NOTHING)
+    with pytest.raises(RequestForgottenError, match="discarded since"):
+        log.log_group([(0, b"x")], request=RequestId(b"new", 1), since=TxId(5))
+    assert log.next_txid == 5
     await log.abort()
 
 
