@@ -37,7 +37,7 @@ from bookkeeper.bookie.identity.bookie_identity import read_identity, refuse_jav
 from bookkeeper.bookie.identity.progress_publisher import ProgressPublisher
 from bookkeeper.bookie.identity.seen_metadata import SeenMetadata
 from bookkeeper.bookie.start.bookie_start import BookieStart
-from bookkeeper.errors import DirectoryLockedError, MetadataError, in_words
+from bookkeeper.errors import DirectoryLockedError, MetadataError, MetadataRolledBackError, in_words
 from bookkeeper.ids import Address, BookieId, LedgerId
 from bookkeeper.ledger.location import Location
 from bookkeeper.meta import Metadata, Registration, ServiceInfo
@@ -380,8 +380,10 @@ class BookieServer:
 
     @property
     def _is_ordered_read_only(self) -> bool:
-        """By its configuration, or from afar."""
-        return self.config.read_only or self.parts.order.by is not None
+        """By its configuration, from afar, or because the metadata are older than they were: whoever knew them has
+        ended, and who comes anew would write under ids that were given out, beside entries that are here."""
+        put_back = isinstance(self._metadata.present.alarm, MetadataRolledBackError)
+        return self.config.read_only or self.parts.order.by is not None or put_back
 
     def _on_order(self, ordered: bool) -> None:
         """An operator has ordered the bookie to be read-only, or has taken that back."""
@@ -410,10 +412,11 @@ class BookieServer:
 
     def _on_rollback(self, alarm: MetadataError) -> None:
         self.parts.seen.remember()
+        self.parts.bookie.read_only = self._is_ordered_read_only
         log.critical(
-            "bookie %s finds the metadata in an older state: %s. It serves what it has, and drops nothing. To register "
-            "it again, put back the newest metadata, or accept the loss (bk metadata accept-rollback), and start it "
-            "again",
+            "bookie %s finds the metadata in an older state: %s. It serves what it has, takes no new entries, and drops "
+            "nothing. To register it again, put back the newest metadata, or accept the loss (bk metadata "
+            "accept-rollback), and start it again",
             self.bookie_id,
             alarm,
         )

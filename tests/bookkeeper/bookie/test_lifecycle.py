@@ -19,8 +19,11 @@ from bookkeeper.bookie.start.bookie_start import BookieStart
 from bookkeeper.errors import (
     BookieError,
     BookKeeperError,
+    ClusterMovedError,
     CookieError,
     DirectoryLockedError,
+    MetadataError,
+    MetadataRolledBackError,
 )
 from bookkeeper.ids import Address, BookieId, EntryId, LedgerId
 from bookkeeper.net.connection import AddRun, connect_bookie
@@ -246,6 +249,32 @@ def test_a_file_that_cannot_be_closed_holds_up_no_stop() -> None:
         cluster.node.crash()
         await cluster.again()
         assert cluster.server.engine.report.clean
+
+    run(main)
+
+
+@pytest.mark.rule("M10")
+@pytest.mark.parametrize("alarm", [MetadataRolledBackError("older"), ClusterMovedError("elsewhere")])
+def test_it_takes_no_adds_by_metadata_that_were_put_back(alarm: MetadataError) -> None:
+    """Who was there before has ended. A client that begins anew gets ids that were given out before, and wrote entries
+    of its ledger beside those that are here, into a ledger that comes back with the newest metadata. Where the cluster
+    has only moved, clients write through the other store."""
+
+    async def main(cluster: Cluster) -> None:
+        await cluster.up()
+
+        def add(entry_id: int, *, recovery: bool = False) -> wire.AddEntry:
+            return wire.AddEntry(L, EntryId(entry_id), KEY, entry(entry_id, b"x"), recovery=recovery)
+
+        assert cluster.server is not None
+        assert (await cluster.ask(add(0))).status is Status.OK
+        cluster.server._metadata.present.alarm = alarm
+        await asyncio.sleep(1)
+        put_back = isinstance(alarm, MetadataRolledBackError)
+        assert (await cluster.ask(add(1))).status is (Status.READ_ONLY if put_back else Status.OK)
+        assert cluster.server.condition().read_only is put_back
+        assert (await cluster.ask(wire.ReadEntry(L, EntryId(0), fence=True, master_key=KEY))).status is Status.OK
+        assert (await cluster.ask(add(2, recovery=True))).status is Status.OK
 
     run(main)
 
