@@ -414,8 +414,8 @@ class BookieServer:
         self.parts.seen.remember()
         self.parts.bookie.read_only = self._is_ordered_read_only
         log.critical(
-            "bookie %s finds the metadata in an older state: %s. It serves what it has, takes no new entries, and drops "
-            "nothing. To register it again, put back the newest metadata, or accept the loss (bk metadata "
+            "bookie %s finds the metadata in an older state: %s. It serves what it has, takes no new entries, and "
+            "drops nothing. To register it again, put back the newest metadata, or accept the loss (bk metadata "
             "accept-rollback), and start it again",
             self.bookie_id,
             alarm,
