@@ -15,7 +15,7 @@ from segments.cursors.cursor_owner import CursorOwner
 from segments.cursors.cursor_state import Acknowledgement, CursorState, CursorVersion
 from segments.error_translation import stream_error
 from segments.errors import CursorConflictError, PositionFormatError, StreamCorruptError
-from segments.position import EARLIEST, Position
+from segments.position import EARLIEST, LATEST, Position
 from segments.read import Lag, Reader, RecordBatch, StreamReading
 from segments.read.options import Parts, ReaderOptions
 from segments.record import StoredRecord
@@ -133,7 +133,16 @@ class Cursor(CursorFront):
             if self._create:
                 await self.make()
             self._owner = await self._claim(self._require_free if if_free else None)
+            if self._owner.state.mark.position == LATEST:
+                await self._leave_latest(self._owner)
         return self
+
+    async def _leave_latest(self, owner: CursorOwner) -> None:
+        """Earlier versions put a cursor at LATEST, when that was asked for, and it stayed at the end for ever. Its
+        number says where the end was then."""
+        number = owner.state.mark.seq_no
+        mark = Mark(number, await self._reading.locator.find(AtSeqNo(number)))
+        await owner.change(lambda state: state.reset(mark, self._now_ms()) if state.mark.position == LATEST else state)
 
     async def resume(self, epoch: int, nonce: str) -> Self:
         """Go on as the owner that claimed ``epoch``, for which several processes may act at a time. Letting go of it
@@ -215,11 +224,13 @@ class Cursor(CursorFront):
         return partial(undone, state.mark, state.ranges)
 
     async def advance(self, to: Acked, *, expect: Position | None = None) -> CursorVersion:
-        """Note that everything up to ``to`` is done, and wait until that is stored. It never moves back.
+        """Note that everything up to ``to`` is done, and wait until that is stored. It never moves back. LATEST is the
+        last record that there is now.
 
         With ``expect`` the cursor must be at this position.
 
         Raises:
+            PositionFormatError: ``to`` is beyond the end of the stream.
             CursorConflictError: another owner has it, or it is not where it was expected. StreamMetadataError.
         """
         owner = self._held()
@@ -282,7 +293,7 @@ class Cursor(CursorFront):
 
         Raises:
             CursorConflictError: another owner has it, or another reset runs. CursorNotFoundError, StreamCorruptError,
-            StreamMetadataError, PositionTruncatedError.
+            StreamMetadataError, PositionTruncatedError. PositionFormatError: ``seek`` is beyond the end of the stream.
         """
         if self._resetting:
             raise CursorConflictError(
@@ -376,7 +387,27 @@ class Cursor(CursorFront):
 
     async def _find(self, seek: Seek) -> Mark:
         position = await self._reading.locator.find(seek)
-        return Mark(await self._reading.locator.seq_no(position), position)
+        mark = Mark(await self._reading.locator.seq_no(position), position)
+        return await self._within(mark) if isinstance(seek, Position) else mark
+
+    async def _within(self, mark: Mark) -> Mark:
+        """A mark that somebody has named, LATEST being the end as it is now: what is appended later is behind it.
+
+        Raises:
+            PositionFormatError: it is beyond the end: records that come before it would count as done.
+        """
+        chain = await self._reading.source.chain.current(fresh=True)
+        end = await self._reading.locator.end(chain)
+        next_segment = chain.open_segment is None and mark.position <= Position(end.position.segment + 1, 0, 0)
+        if mark.position == LATEST or (next_segment and mark.position > end.position):
+            return Mark(end.seq_no, end.position)
+        if mark.position > end.position:
+            text = (
+                f"position {mark.position} is beyond the end of stream {self._stream}, which is {end.position}: what is "
+                "appended before it would never be read; LATEST is the end"
+            )
+            raise PositionFormatError(text, stream=self._stream)
+        return mark
 
     async def _behind(self, to: Acked) -> Mark:
         """Directly behind a record, a batch, or a position with a record."""
@@ -387,7 +418,7 @@ class Cursor(CursorFront):
         if isinstance(to, Acknowledgement):
             return to.mark
         seq_no, is_record = await self._number_of(to)
-        return Mark(seq_no + 1, to.next) if is_record else Mark(seq_no, to)
+        return Mark(seq_no + 1, to.next) if is_record else await self._within(Mark(seq_no, to))
 
     async def _changes(self, acked: Acked) -> list[Acknowledgement]:
         if isinstance(acked, Acknowledgement):

@@ -19,6 +19,7 @@ from segments.errors import (
     CursorFullError,
     CursorNotFoundError,
     CursorVersionError,
+    PositionFormatError,
     PositionTruncatedError,
     StreamClosedError,
     StreamCorruptError,
@@ -396,6 +397,57 @@ def test_the_backlog_with_holes_and_after_truncation() -> None:
                 assert (await cursor.backlog()).records == (await cursor.backlog(precise=True)).records == 16 - slot
             await cursor.advance(LATEST)
             assert await cursor.backlog(precise=True) == (0, 0, 0.0)
+
+    with_cursors(story)
+
+
+@pytest.mark.rule("C4")
+@pytest.mark.parametrize("how", ["advance", "reset", "start"])
+def test_a_cursor_is_never_beyond_the_end(how: str) -> None:
+    """It was put there: at LATEST for ever, so that what was appended later was never read, and counted as done for
+    retention; or a few entries beyond the end, and those were passed over."""
+
+    async def story(stream: BuiltStream, make: Make) -> None:
+        async def move(name: str, to: Position) -> None:
+            if how == "start":
+                await make(name, start=to).make()
+                return
+            async with make(name) as cursor:
+                await getattr(cursor, how)(to)
+
+        async def beyond(name: str, *positions: Position) -> None:
+            for to in positions:
+                with pytest.raises(PositionFormatError, match="beyond the end"):
+                    await move(name, to)
+
+        await move("closed", LATEST)
+        await move("next", Position(3, 0, 0))
+        await beyond("none", Position(3, 0, 1), Position(4, 0, 0))
+        await stream.start()
+        await stream.add(4)
+        await move("open", LATEST)
+        await move("end", Position(3, 1, 0))
+        await move("behind", Position(3, 0, 4))
+        await beyond("none", Position(3, 1, 1), Position(3, 2, 0), Position(4, 0, 0))
+        for _ in range(3):
+            await stream.add(4)
+        for name in ("closed", "next", "open", "end", "behind"):
+            async with make(name) as cursor:
+                first = 20 if name in ("closed", "next") else 24
+                assert [record.seq_no for record in await batch_of(cursor)] == list(range(first, 36)), name
+                assert (await cursor.backlog()).records == 36 - first
+
+    with_cursors(story)
+
+
+@pytest.mark.rule("C4")
+def test_a_cursor_that_an_earlier_version_has_put_at_latest_goes_on_where_the_end_was() -> None:
+    async def story(stream: BuiltStream, make: Make) -> None:
+        async with make() as cursor:
+            await cursor._held().change(lambda state: state.reset(Mark(15, LATEST), 0))
+        async with make() as cursor:
+            assert [record.seq_no for record in await batch_of(cursor)] == list(range(15, 20))
+            assert (await make().state()).mark == Mark(15, Position(2, 1, 0))
 
     with_cursors(story)
 
