@@ -403,8 +403,8 @@ class Cursor(CursorFront):
             return Mark(end.seq_no, end.position)
         if mark.position > end.position:
             text = (
-                f"position {mark.position} is beyond the end of stream {self._stream}, which is {end.position}: what is "
-                "appended before it would never be read; LATEST is the end"
+                f"position {mark.position} is beyond the end of stream {self._stream}, which is {end.position}: what "
+                "is appended before it would never be read; LATEST is the end"
             )
             raise PositionFormatError(text, stream=self._stream)
         return mark
