@@ -135,13 +135,23 @@ class GarbageCollector:
     async def _marked(self, dead: set[LedgerId]) -> set[LedgerId]:
         """The ledgers of ``dead`` that are still gone now that their ids are marked: whoever deleted them may have left
         no marks, and until there is one a ledger can be made, or put back, under its id. Raises: MetadataError."""
-        ledgers, gone = self._metadata.ledgers, set[LedgerId]()
-        for ledger in sorted(dead):
-            if not await ledgers.deleted.add(ledger, ledgers.path(ledger)) or await ledgers.restorable.has(ledger):
-                log.warning("ledger %d has come back while it was to be dropped: its data are kept", ledger)
-            elif await self._metadata.store.exists(ledgers.path(ledger)) is None:
-                gone.add(ledger)
+        some, gone = sorted(dead), set[LedgerId]()
+        for at in range(0, len(some), READS):
+            chunk = some[at : at + READS]
+            for ledger, is_gone in zip(chunk, await asyncio.gather(*map(self._mark, chunk)), strict=True):
+                if is_gone:
+                    gone.add(ledger)
+                else:
+                    log.warning("ledger %d has come back while it was to be dropped: its data are kept", ledger)
         return gone
+
+    async def _mark(self, ledger: LedgerId) -> bool:
+        """Mark the id of a ledger that is gone. Returns whether it still is then, and cannot be brought back."""
+        ledgers = self._metadata.ledgers
+        path = ledgers.path(ledger)
+        if not await ledgers.deleted.add(ledger, path) or await ledgers.restorable.has(ledger):
+            return False
+        return await self._metadata.store.exists(path) is None
 
     async def _grace_expired(self, restorable: set[LedgerId]) -> set[LedgerId]:
         """Remove the records of deleted ledgers that nobody may bring back any more. Returns these ledgers."""
