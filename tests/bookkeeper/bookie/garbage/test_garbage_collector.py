@@ -69,34 +69,45 @@ def test_deleted_ledgers_are_dropped_after_proof_and_stay_dead() -> None:
     run(main, garbage_interval_s=10**6)
 
 
-@pytest.mark.rule("G1", "M6")
-def test_a_ledger_that_is_made_under_an_id_at_the_end_of_its_proof_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("G1", "G8", "M6")
+@pytest.mark.parametrize("then", ["made", "deleted again", "brought back"])
+def test_a_ledger_that_is_made_under_an_id_at_the_end_of_its_proof_is_kept(
+    monkeypatch: pytest.MonkeyPatch, then: str
+) -> None:
     """Until the id is marked a client may choose it again: Apache's client had deleted the ledger, and left no mark. A
     pass looked, marked, and dropped the new ledger with what it had acknowledged since."""
 
     async def main(cluster: Cluster) -> None:
-        metadata = await cluster.up()
-        gone, _ = await metadata.ledgers.create(ledger(), LedgerId(7))
-        others = [await metadata.ledgers.create(ledger()) for _ in range(5)]
+        ledgers = (metadata := await cluster.up()).ledgers
+        gone, _ = await ledgers.create(ledger(), LedgerId(7))
+        others = [await ledgers.create(ledger()) for _ in range(5)]
         data = gone.to_bytes(8, "big") + bytes(24)
         server = cluster.server
         assert others and server is not None
         assert (await cluster.ask(wire.AddEntry(gone, EntryId(0), KEY, data))).status is Status.OK
-        await metadata.store.delete(metadata.ledgers.path(gone), None)
+        await metadata.store.delete(ledgers.path(gone), None)
         assert await server.collect_garbage() == set()
         await asyncio.sleep(600)
-        marks = server.parts.garbage._metadata.ledgers.deleted
-        mark = marks.add
+        theirs = server.parts.garbage._metadata.ledgers
+        mark, has = theirs.deleted.add, theirs.restorable.has
 
         async def made_at_last(ledger_id: LedgerId, path: str) -> bool:
             assert ledger_id == gone
-            await metadata.ledgers.create(ledger(), gone)
+            await ledgers.create(ledger(), gone)
+            if then != "made":
+                await ledgers.delete(gone, grace_s=60)
+            if then == "brought back":
+                monkeypatch.setattr(theirs.restorable, "has", brought_back)
             return await mark(ledger_id, path)
 
-        monkeypatch.setattr(marks, "add", made_at_last)
+        async def brought_back(ledger_id: LedgerId) -> bool:
+            await ledgers.restore(gone)
+            return await has(ledger_id)
+
+        monkeypatch.setattr(theirs.deleted, "add", made_at_last)
         assert await server.collect_garbage() == set()
         assert (await cluster.ask(wire.ReadEntry(gone, EntryId(0)))).status is Status.OK
-        assert not await metadata.ledgers.deleted.has(gone, fresh=True)
+        assert await ledgers.deleted.has(gone, fresh=True) is (then == "deleted again")
 
     run(main, garbage_interval_s=10**6)
 
