@@ -297,14 +297,16 @@ class RenameStreamRequest(_message.Message):
     def __init__(self, stream: _Optional[str] = ..., new_name: _Optional[str] = ...) -> None: ...
 
 class DeleteStreamRequest(_message.Message):
-    __slots__ = ("stream", "missing_ok", "force")
+    __slots__ = ("stream", "missing_ok", "force", "stream_id")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     MISSING_OK_FIELD_NUMBER: _ClassVar[int]
     FORCE_FIELD_NUMBER: _ClassVar[int]
+    STREAM_ID_FIELD_NUMBER: _ClassVar[int]
     stream: str
     missing_ok: bool
     force: bool
-    def __init__(self, stream: _Optional[str] = ..., missing_ok: _Optional[bool] = ..., force: _Optional[bool] = ...) -> None: ...
+    stream_id: str
+    def __init__(self, stream: _Optional[str] = ..., missing_ok: _Optional[bool] = ..., force: _Optional[bool] = ..., stream_id: _Optional[str] = ...) -> None: ...
 
 class SealRequest(_message.Message):
     __slots__ = ("stream",)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from segments.checks.checker import CheckOptions
 from segments.checks.findings import Finding
 from segments.config import StreamConfig
 from segments.directory.directory import NamespaceEvent, StreamInfo
-from segments.errors import StreamNotFoundError
+from segments.errors import StreamAccessError, StreamCorruptError, StreamNotFoundError
 from segments.namespace_front import NamespaceFront
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.messages import put_settings
@@ -91,16 +92,20 @@ class RemoteNamespace(NamespaceFront[RemoteStream]):
 
     async def _delete(self, name: str, missing_ok: bool, force: bool) -> None:
         request = pb.DeleteStreamRequest(stream=name, missing_ok=missing_ok, force=force)
-        if not missing_ok:
-            await self.channels.call("Streams.Delete", request, repeat=False)
-            return
 
         async def look() -> str | None:
             try:
-                return str((await self._find(name)).stream_id)
+                found = str((await self._find(name)).stream_id)
             except StreamNotFoundError:
                 return None
+            request.stream_id = request.stream_id or found  # an older gateway does not look at it
+            return found
 
+        if not missing_ok:
+            with suppress(StreamAccessError, StreamCorruptError):  # he may delete it, and not look at it
+                await look()
+            await self.channels.call("Streams.Delete", request, repeat=False)
+            return
         await self.channels.remove("Streams.Delete", request, look, operator.eq)
 
     async def _import(

@@ -63,11 +63,12 @@ def tombstones_path(metadata: Metadata) -> str:
     return metadata.own("segments", "deleting")
 
 
-async def delete_stream(client: BookKeeper, name: str, *, force: bool = False) -> None:
+async def delete_stream(client: BookKeeper, name: str, *, force: bool = False, only: str | None = None) -> None:
     """Delete a stream with everything that belongs to it. A running writer is fenced.
 
     Args:
         force: also if an active hold is on it.
+        only: the stream with this id; another one that has the name is none.
 
     Raises:
         StreamNotFoundError. StreamHeldError: names a hold; nothing was changed.
@@ -76,11 +77,11 @@ async def delete_stream(client: BookKeeper, name: str, *, force: bool = False) -
     """
     metadata = client.metadata_store
     with worded(f"deleting stream {name}", name):
-        tombstone = await _bury(client, metadata, name, force=force)
+        tombstone = await _bury(client, metadata, name, force=force, only=only)
         await _finish(client, tombstone)
 
 
-async def _bury(client: BookKeeper, metadata: Metadata, name: str, *, force: bool) -> Tombstone:
+async def _bury(client: BookKeeper, metadata: Metadata, name: str, *, force: bool, only: str | None) -> Tombstone:
     """Step 1. A lost reply is settled by looking whether the name still leads to this stream: somebody may have
     finished its deletion meanwhile, and made another one of this name, which nobody asked to delete."""
     store, now_ms = metadata.store, client.services.seams.clock.wall_ms()
@@ -93,8 +94,9 @@ async def _bury(client: BookKeeper, metadata: Metadata, name: str, *, force: boo
             if await _is_buried(metadata, unsure):
                 return unsure
             raise StreamNotFoundError(f"stream {name} has another name by now: nothing was deleted", stream=name)
-        if found is None:
-            raise StreamNotFoundError(f"there is no stream {name}", stream=name)
+        if found is None or found.id != (only or found.id):
+            which = name if only is None else f"{name} with id {only}"
+            raise StreamNotFoundError(f"there is no stream {which}", stream=name)
         tombstone = Tombstone(found.id, name, now_ms)
         conditions: list[Check] = [*found.unchanged]
         if not force:

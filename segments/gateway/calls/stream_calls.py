@@ -16,6 +16,7 @@ from segments.gateway.guard.grpc_call import GrpcCall
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.messages import get_patch, get_settings, put_position
 from segments.protocol.report_messages import put_event, put_findings, put_info, put_overview
+from segments.retention.deletion import delete_stream
 
 
 class StreamCalls:
@@ -84,7 +85,15 @@ class StreamCalls:
 
     async def delete(self, request: pb.DeleteStreamRequest, call: GrpcCall) -> pb.Operation:
         """Delete a stream. Raises: as ``StreamNamespace.delete``."""
-        await self._table.namespace.delete(request.stream, missing_ok=request.missing_ok, force=request.force)
+        namespace = self._table.namespace
+        if request.stream_id:
+            try:
+                await delete_stream(namespace.client, request.stream, force=request.force, only=request.stream_id)
+            except StreamNotFoundError:
+                if not request.missing_ok:
+                    raise
+        else:
+            await namespace.delete(request.stream, missing_ok=request.missing_ok, force=request.force)
         self._table.forget(request.stream)
         return pb.Operation(done=True)
 

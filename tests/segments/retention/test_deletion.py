@@ -65,6 +65,20 @@ def test_a_writer_is_overtaken() -> None:
     run(story)
 
 
+def test_only_the_stream_that_was_meant_goes() -> None:
+    """A call of a gateway that stood still may come when another stream has the name."""
+
+    async def story(client: BookKeeper) -> None:
+        present = (await make_stream(client)).stream_id
+        with pytest.raises(StreamNotFoundError, match="no stream orders with id of-a-former-one"):
+            await delete_stream(client, "orders", only="of-a-former-one")
+        assert list(await stream_names(client.metadata_store)) == ["orders"]
+        await delete_stream(client, "orders", only=present)
+        await nothing_is_left(client)
+
+    run(story)
+
+
 def test_a_hold_keeps_the_stream_unless_forced() -> None:
     async def story(client: BookKeeper) -> None:
         record = await make_stream(client)

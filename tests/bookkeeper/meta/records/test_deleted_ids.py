@@ -188,7 +188,7 @@ async def test_a_deletion_that_is_repeated_fails_where_the_ledger_was_made_anew_
 @pytest.mark.rule("M6")
 @pytest.mark.parametrize("lost", [False, True])
 async def test_a_ledger_that_comes_back_while_its_id_is_marked_stays_unmarked(
-    memory_service: MemoryService, lost: bool
+    memory_service: MemoryService, lost: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A bookie marks what others have deleted, and a deletion without an answer what it finds gone: neither looked
     whether the ledger had come back, and bookies drop what is marked."""
@@ -196,15 +196,15 @@ async def test_a_ledger_that_comes_back_while_its_id_is_marked_stays_unmarked(
     ledgers, path = ledgers_in(store), ledgers_in(store).path(LedgerId(5))
     create = store.create
 
-    async def create_then(path_made: str, *args: Any, **options: Any) -> tuple[str, Version]:
-        store.create = create  # type: ignore[method-assign]
+    async def create_then(where: str, *args: Any, **options: Any) -> tuple[str, Version]:
+        monkeypatch.setattr(store, "create", create)
         await other.create(path, b"back", parents=True)
-        made = await create(path_made, *args, **options)
+        made = await create(where, *args, **options)
         if lost:
             raise MetadataUnavailableError("no answer")
         return made
 
-    store.create = create_then  # type: ignore[method-assign]
+    monkeypatch.setattr(store, "create", create_then)
     assert not await ledgers.deleted.add(LedgerId(5), path)
     if not lost:
         assert not await ledgers.deleted.has(LedgerId(5))

@@ -10,6 +10,8 @@ from bookkeeper.launchers.machine_speed import stretch
 from segments.config import ProducerPolicy
 from segments.directory.directory import NameChange
 from segments.errors import StreamConfigError, StreamNotFoundError
+from segments.gateway.calls.stream_calls import StreamCalls
+from segments.gateway.guard.grpc_call import GrpcCall
 from segments.protocol import segments_pb2 as pb
 from segments.remote import connect
 from tests.segments.gateway.clusters import CONFIG, served
@@ -52,3 +54,21 @@ async def test_no_caller_gets_a_stream_that_remembers_producers_without_bound(tm
         stream = await namespace.create("s", config=CONFIG)
         with pytest.raises(StreamConfigError, match="is more than"):
             await stream.configure({"producers.snapshot_every_bytes": 1 << 40})
+
+
+@pytest.mark.rule("M8")
+async def test_a_deletion_that_comes_late_deletes_no_later_stream_of_the_name(tmp_path: Path) -> None:
+    """A gateway that stood still goes on with a call that its client has repeated elsewhere since."""
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        former = await namespace.create("s", config=CONFIG)
+        assert gateway._table is not None
+        calls = StreamCalls(gateway._table, str(gateway.address))
+        late = pb.DeleteStreamRequest(stream="s", stream_id=former.id)
+        await calls.delete(late, GrpcCall(None))
+        present = await namespace.create("s", config=CONFIG)
+        with pytest.raises(StreamNotFoundError, match="with id"):
+            await calls.delete(late, GrpcCall(None))
+        late.missing_ok = True
+        await calls.delete(late, GrpcCall(None))
+        assert (await namespace.open("s")).id == present.id
+        await namespace.delete("s")
