@@ -92,8 +92,10 @@ class RequestTable:
         self._max_answers, self._max_clients = max_answers, max_clients
         self._answers: OrderedDict[RequestId, RequestAnswer] = OrderedDict()
         """Oldest first."""
-        self._forgotten: OrderedDict[bytes, int] = OrderedDict()
-        """Client -> the highest call whose answer was dropped. The client whose last drop is oldest comes first."""
+        self._forgotten: dict[bytes, int] = {}
+        """Client -> the highest call whose answer was dropped."""
+        self._silent: OrderedDict[bytes, None] = OrderedDict()
+        """The clients of these without an answer here; the one whose last answer was dropped first comes first."""
         self._having_answers: Counter[bytes] = Counter()
         """Client -> how many answers to it are here."""
         self._horizon = NOTHING
@@ -148,17 +150,21 @@ class RequestTable:
             return
         self._answers[request] = answer
         self._having_answers[request.client] += 1
+        self._silent.pop(request.client, None)
         while len(self._answers) > self._max_answers:
             old, _ = self._answers.popitem(last=False)
+            self._forgotten[old.client] = max(old.call, self._forgotten.pop(old.client, -1))
             self._having_answers[old.client] -= 1
             if not self._having_answers[old.client]:
                 del self._having_answers[old.client]
-            self._forget(old.client, old.call, next(iter(self._answers.values())).txid)
+                self._silent[old.client] = None
+                self._forget_silent(next(iter(self._answers.values())).txid)
 
     def clear(self) -> None:
         """Forget everything, as at the first edit."""
         self._answers.clear()
         self._forgotten.clear()
+        self._silent.clear()
         self._having_answers.clear()
         self._horizon = NOTHING
 
@@ -168,8 +174,9 @@ class RequestTable:
         for request, answer in self._answers.items():
             head = _ANSWER.pack(len(request.client), request.call, answer.txid, len(answer.result))
             parts += (head, request.client, answer.result)
-        for client, call in self._forgotten.items():
-            parts += (_FORGOTTEN.pack(len(client), call), client)
+        active = (client for client in self._forgotten if client not in self._silent)
+        for client in (*self._silent, *active):
+            parts += (_FORGOTTEN.pack(len(client), self._forgotten[client]), client)
         if self._horizon != NOTHING:
             parts.append(_FORGOTTEN.pack(0, self._horizon))
         return b"".join(parts)
@@ -194,21 +201,25 @@ class RequestTable:
                 client_size, call = _FORGOTTEN.unpack_from(data, at)
                 client, at = _slice(data, at + _FORGOTTEN.size, client_size)
                 if client:
-                    self._forget(client, call, answers[0][1].txid if answers else MAX_TXID)
+                    self._forgotten[client] = call
                 else:
-                    self._horizon = max(self._horizon, TxId(call))
+                    self._horizon = TxId(call)
         except (struct.error, ValueError) as error:
             raise JournalCorruptionError("a snapshot's table of requests is damaged") from error
         if at != len(data):
             raise JournalCorruptionError(f"a snapshot's table of requests ends {len(data) - at} bytes early")
+        answered = {request.client for request, _ in answers}
+        self._silent.update((client, None) for client in self._forgotten if client not in answered)
+        self._forget_silent(answers[0][1].txid if answers else MAX_TXID)
         for request, answer in answers:
             self.record(request, answer)
 
-    def _forget(self, client: bytes, call: int, oldest: TxId) -> None:
-        """``oldest``: the edit of the oldest answer that stays; what was dropped is older."""
-        self._forgotten[client] = max(call, self._forgotten.pop(client, -1))
-        while len(self._forgotten) > self._max_clients:
-            self._forgotten.popitem(last=False)
+    def _forget_silent(self, oldest: TxId) -> None:
+        """Forget the clients that are too many. ``oldest``: the edit of the oldest answer that stays; what was dropped
+        is older."""
+        while len(self._silent) > self._max_clients:
+            client, _ = self._silent.popitem(last=False)
+            del self._forgotten[client]
             self._horizon = max(self._horizon, TxId(oldest - 1))
 
 

@@ -756,9 +756,12 @@ def _rollback_ignored_by_collector(patch: Patch) -> None:
     async def believed(self: object, *args: object) -> None:
         return
 
+    async def is_gone(self: object, *args: object) -> bool:
+        return True
+
     patch(RollbackCheck, "check_fresh", believed)
     patch(RollbackCounter, "count_up", believed)
-    patch(DeletedIds, "add", believed)
+    patch(DeletedIds, "add", is_gone)
 
 
 @_bug("listing-is-proof", "G1 Z6", 40, FIRST_WITH_COLLECTION)
