@@ -59,9 +59,7 @@ async def delete(
         if not record.metadata.is_closed:
             await _close(services, record, force)
         try:
-            return await ledgers.delete(
-                ledger_id, record.versioned.version, created_txn=created_txn, grace_s=grace_s
-            )
+            return await ledgers.delete(ledger_id, record.versioned.version, created_txn=created_txn, grace_s=grace_s)
         except MetadataConflictError:  # a repair changed the metadata, or another ledger was made under this id
             pass
 
