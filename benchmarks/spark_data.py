@@ -46,7 +46,7 @@ def measure(report: Report, directory: Path, size: Size) -> None:
     with BookieProcesses(directory / "spark-data") as cluster:
         uri = cluster.metadata
         _write(uri, "values", size.rows, size.entry)
-        for name in ("written", "triggered"):
+        for name in ("written", "packed", "triggered"):
             _write(uri, name, 0, 1)
         given = {
             "metadata": uri,
@@ -56,14 +56,18 @@ def measure(report: Report, directory: Path, size: Size) -> None:
             "bookies": cluster.pids,
         }
         _read(report, given, size, directory)
-        seen = _job("write", given | {"stream": "written"}, directory)
+        seen = _job("write", given | {"stream": "written", "packed": "packed"}, directory)
         _compared(report, "written", size.rows, seen)
         took = {name: median(wall for wall, _, _ in runs) for name, runs in seen.items()}
         spent = {name: median(cpu for _, cpu, _ in runs) for name, runs in seen.items()}
         report.add(Figure("writing: rate over the floor's", took["floor"] / took["ours"], "×", Aim(0.7, 0.3)))
         report.add(Figure("writing: the floor's processor time over ours", spent["floor"] / spent["ours"], "×"))
-        with_bookies = median(cpu + theirs for _, cpu, theirs in seen["ours"])
-        report.add(Figure("writing: the same with the bookies'", spent["floor"] / with_bookies, "×"))
+        with_bookies = {name: median(cpu + theirs for _, cpu, theirs in runs) for name, runs in seen.items()}
+        report.add(Figure("writing: the same with the bookies'", spent["floor"] / with_bookies["ours"], "×"))
+        floor, packed = "floor, orders", "ours, orders in LZ4"
+        report.add(Figure("writing orders in LZ4: rate over the floor's", took[floor] / took[packed], "×"))
+        report.add(Figure("the same: the floor's processor time over ours", spent[floor] / spent[packed], "×"))
+        report.add(Figure("the same with the bookies'", spent[floor] / with_bookies[packed], "×"))
         wall, cpu = bare_copies.measure(directory, size.rows * (VALUE + 4))
         note = f"{wall:.2f} s; so the floor's over both is {spent['floor'] / (spent['floor'] + cpu):.2f} at best"
         report.add(Figure("bare: processor time of three copies of the bytes", cpu, "s", None, note))

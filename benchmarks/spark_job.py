@@ -23,6 +23,13 @@ from benchmarks.spark_floor import DDL, VALUE, Floor
 from pyspark_bookkeeper import BookKeeperDataSource
 
 
+ORDER = """concat('{"order":', id, ',"customer":"c-', pmod(id * 7919, 500000), '","token":"', md5(CAST(id AS STRING)),
+ '","city":"', element_at(array('Berlin', 'Paris', 'Madrid', 'Rome', 'Oslo'), CAST(pmod(id * 31, 5) AS INT) + 1),
+ '","amount":', pmod(id * 104729, 50000) / 100, ',"currency":"EUR","state":"accepted","lines":[{"article":"a-',
+ pmod(id * 15485863, 100000), '","count":', pmod(id * 13, 9), '}]}')"""
+"""A value that looks like those of programs: words that recur, numbers, and 16 bytes of chance in hexadecimal."""
+
+
 def _in_session() -> list[tuple[str, list[str]]]:
     """Every process of this session: its id, and the fields of its state."""
     found = []
@@ -92,12 +99,17 @@ def read(spark: SparkSession, given: dict[str, Any]) -> object:
 
 def write(spark: SparkSession, given: dict[str, Any]) -> object:
     """Batch writes."""
-    rows = spark.range(given["rows"]).selectExpr(f"CAST(lpad(CAST(id AS STRING), {VALUE}, 'x') AS BINARY) value")
+    numbers = spark.range(given["rows"])
+    rows = numbers.selectExpr(f"CAST(lpad(CAST(id AS STRING), {VALUE}, 'x') AS BINARY) value")
+    orders = numbers.selectExpr(f"CAST(rpad({ORDER}, {VALUE}, ' ') AS BINARY) value")
     ours = {"metadata": given["metadata"], "stream": given["stream"]}
+    packed = ours | {"stream": given["packed"], "compression": "lz4"}
     return _timed(
         {
             "ours": lambda: rows.write.format("bookkeeper").options(**ours).mode("append").save(),
             "floor": lambda: rows.write.format("floor").mode("append").save(),
+            "ours, orders in LZ4": lambda: orders.write.format("bookkeeper").options(**packed).mode("append").save(),
+            "floor, orders": lambda: orders.write.format("floor").mode("append").save(),
         },
         given,
     )

@@ -17,6 +17,7 @@ from segments.cursors.cursor_node import MayMove, read_cursors
 from segments.cursors.cursor_state import CursorState
 from segments.directory.directory import StreamEvent, StreamInfo, info_of, watch_stream
 from segments.directory.settings import StreamSettings
+from segments.entries.compression import Compression
 from segments.error_translation import worded
 from segments.errors import PositionFormatError, StreamSealedError
 from segments.position import EARLIEST, LATEST, Position
@@ -102,8 +103,19 @@ class Stream(StreamFront):
     async def publisher(self, *, owner: str | None = None, take_over: bool = False) -> StreamPublisher:
         return await StreamPublisher.open(self.client, self.node, self.read_config, owner=owner, take_over=take_over)
 
-    def stage(self, staging: str, app: str = "", *, patience_s: float = 0.0) -> StagedWriter:
-        return StagedWriter(self.client, (self.name, self.id), self.config, staging, app, patience_s=patience_s)
+    def stage(
+        self, staging: str, app: str = "", *, patience_s: float = 0.0, compression: str | None = None
+    ) -> StagedWriter:
+        name = self.config.patched({} if compression is None else {"compression": compression}).compression
+        return StagedWriter(
+            self.client,
+            (self.name, self.id),
+            self.config,
+            staging,
+            app,
+            patience_s=patience_s,
+            compression=Compression.named(name),
+        )
 
     async def apps(self) -> list[AppRecord]:
         with worded(f"reading the applications of stream {self.name}", self.name):

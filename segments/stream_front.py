@@ -199,7 +199,9 @@ class StreamFront(Closing):
         """
 
     @abstractmethod
-    def stage(self, staging: str, app: str = "", *, patience_s: float = 0.0) -> StagedWriterFront:
+    def stage(
+        self, staging: str, app: str = "", *, patience_s: float = 0.0, compression: str | None = None
+    ) -> StagedWriterFront:
         """Write rows of a batch that a publisher makes visible later, or never. Behind gateways they go along with the
         publisher's call, which takes 16 MiB of them.
 
@@ -207,6 +209,10 @@ class StreamFront(Closing):
             staging: the batch; the same for all who write it, and for no other batch.
             app: who writes it.
             patience_s: how long a cluster that does not answer is asked again.
+            compression: of the ledger that is written: ``none``, ``lz4`` or ``zstd``, whatever the stream's settings
+                say; None: what they say. Few rows, which make no ledger, are published as they say.
+
+        Raises: StreamConfigError: another ``compression``, or any behind a gateway.
         """
 
     @abstractmethod

@@ -224,14 +224,21 @@ class Namespace(BlockingCloser[AsyncNamespace]):
     close = blocking(AsyncNamespace.close)
 
     def stage_nowait(
-        self, name: str, staging: str, app: str = "", *, create: bool = False, patience_s: float = 0.0
+        self,
+        name: str,
+        staging: str,
+        app: str = "",
+        *,
+        create: bool = False,
+        patience_s: float = 0.0,
+        compression: str | None = None,
     ) -> concurrent.futures.Future[Staged]:
         """Open a stream, as ``open`` does, and take rows of a batch for it, as its ``stage`` does, without waiting: the
         future has what takes them, or raises what ``open`` raises."""
 
         async def staged() -> Staged:
             stream = await self._original.open(name, create=create)
-            return Staged(stream.stage(staging, app, patience_s=patience_s))
+            return Staged(stream.stage(staging, app, patience_s=patience_s, compression=compression))
 
         return submit(staged())
 

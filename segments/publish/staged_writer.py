@@ -81,6 +81,8 @@ class StagedWriter:
         inline: how many bytes of entries go along in the message.
         patience_s: how long a cluster that does not answer is asked again for a ledger and for its end: rows that were
             taken cannot be given once more.
+        compression: of the ledger; None: as ``config`` says. Rows in a message are compressed as ``config`` says,
+            because whoever publishes them must be able to read them.
     """
 
     def __init__(
@@ -93,12 +95,16 @@ class StagedWriter:
         *,
         inline: int = INLINE_BYTES,
         patience_s: float = 0.0,
+        compression: Compression | None = None,
     ) -> None:
         self._client, self._config, self._staging, self._app, self._inline = client, config, staging, app, inline
         self._name, self._stream_id = stream
         self._patience_s = patience_s
         self._stagings = Stagings(client, self._stream_id, self._name)
-        self._compression = Compression.named(config.compression)
+        self._of_messages = Compression.named(config.compression)
+        self._compression = self._of_messages if compression is None else compression
+        self._for_ledger = False
+        """Whether something was compressed that goes into no message."""
         self._tally = ContentsTally()
         self._footer = FooterBuilder(filtered=False)
         self._kept: list[bytes] = []
@@ -133,7 +139,9 @@ class StagedWriter:
     def _encoded(self, columns: RecordColumns) -> list[bytes]:
         append_ms = self._client.services.seams.clock.wall_ms()
         first = self._tally.records
-        packed = self._compression
+        few = self._ledger is None and self._kept_bytes + columns.size <= self._inline
+        packed = self._of_messages if few else self._compression
+        self._for_ledger |= packed is not self._of_messages
         if fits_one_entry(columns):
             payloads = [encode_entry(columns, first_seq_no=first, append_ms=append_ms, compression=packed)]
         else:
@@ -162,7 +170,7 @@ class StagedWriter:
         if self._ledger is None:
             self._kept += payloads
             self._kept_bytes += sum(map(len, payloads))
-            if self._kept_bytes <= self._inline:
+            if self._kept_bytes <= self._inline and not self._for_ledger:
                 return
             payloads, self._kept, self._kept_bytes = self._kept, [], 0
             self._ledger = await self._new_ledger()

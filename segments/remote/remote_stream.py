@@ -121,8 +121,13 @@ class RemoteStream(StreamFront):
         await self._info()
         return RemotePublisher(self._channels, self.name)
 
-    def stage(self, staging: str, app: str = "", *, patience_s: float = 0.0) -> MessageWriter:
-        """Take rows of a batch; they go along when it is published, so a batch has at most 16 MiB of them."""
+    def stage(
+        self, staging: str, app: str = "", *, patience_s: float = 0.0, compression: str | None = None
+    ) -> MessageWriter:
+        """Take rows of a batch; they go along when it is published, so a batch has at most 16 MiB of them. The gateway
+        compresses them as the stream's settings say. Raises: StreamConfigError: ``compression`` is given."""
+        if compression is not None:
+            self._refuse_options("a task", {"compression": compression}, ("staging", "app"))
         return MessageWriter((self.name, self.id), staging)
 
     def _refuse_options(self, who: str, options: Mapping[str, object], known: tuple[str, ...]) -> None:

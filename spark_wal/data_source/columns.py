@@ -76,6 +76,10 @@ def _arrow_type(kind: DataType, name: str) -> Any:
     return simple[type(kind)]
 
 
+class ValueFormatError(ValueError):
+    """What a record holds does not fit the schema, and the mode is FAILFAST."""
+
+
 class StreamColumns:
     """Turns batches of a stream's records, as ``Reader.arrow_batches`` gives them, into columns of a schema.
 
@@ -88,10 +92,10 @@ class StreamColumns:
         self.needs = needed(wanted.names)
 
     def take(self, batch: Any, stream: str) -> Any:
-        """The columns of a batch, as a ``pyarrow.RecordBatch``."""
+        """The columns of a batch, as a ``pyarrow.RecordBatch``. Raises ValueFormatError."""
         import pyarrow as pa
 
-        columns = [column_of(field.name, batch, stream) for field in self.schema]
+        columns = [not_null(column_of(field.name, batch, stream), field) for field in self.schema]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
@@ -118,6 +122,30 @@ def column_of(name: str, batch: Any, stream: str) -> Any:
         case "event_time" | "append_time":
             return batch.column(name).cast(pa.timestamp("us", "UTC"))
     return batch.column(name)
+
+
+def not_null(column: Any, field: Any, permissive: bool = False) -> Any:
+    """A column whose values are there, if the field says so: Spark believes it without looking. Raises
+    ValueFormatError."""
+    if not field.nullable and column.null_count:
+        hint = "" if permissive else '; a column that may be null is declared without "NOT NULL"'
+        raise ValueFormatError(f"column {field.name} is declared NOT NULL, and some values have none{hint}")
+    return column
+
+
+def record_type(name: str) -> Any:
+    """The ``pyarrow.DataType`` of a record's column."""
+    return _record_types()[name]
+
+
+@cache
+def _record_types() -> dict[str, Any]:
+    import pyarrow as pa
+
+    long, time = pa.int64(), pa.timestamp("us", "UTC")
+    place = pa.struct([(name, long) for name in ("segment", "entry", "slot")])
+    types = (pa.string(), place, long, pa.binary(), pa.binary(), pa.map_(pa.string(), pa.binary()), time, time, long)
+    return dict(zip(RECORD_COLUMNS, types, strict=True))
 
 
 def rows_batch(rows: Sequence[tuple[int, bytes]], names: tuple[str, str], wanted: Any) -> Any:

@@ -50,8 +50,8 @@ def read_offset(found: Mapping[str, Any], stream_id: str, name: str) -> StreamOf
         raise OffsetError(f"the checkpoint has an offset that this version cannot read: {json.dumps(dict(found))}")
     if found["stream"] != stream_id:
         raise OffsetError(
-            f"the checkpoint belongs to another stream that was named {name}: it has id {found['stream']}, and the "
-            f"stream of that name now {stream_id}. Start with a new checkpointLocation"
+            f"the checkpoint belongs to another stream: that one has id {found['stream']}, and stream {name} has "
+            f"{stream_id} (one that was deleted and made anew is another one). Start with a new checkpointLocation"
         )
     place = _PLACE.fullmatch(str(found["next"]))
     if place is None:

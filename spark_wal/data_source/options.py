@@ -6,11 +6,12 @@ Spark makes names of options lower-case; they are written here as users write th
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from segments.errors import SeekFormatError
+from segments.errors import SeekFormatError, StreamNameError
+from segments.names import check_short_name, check_stream_name
 from segments.seek import Seek, parse_seek
 
 
@@ -21,10 +22,11 @@ class DataSourceOptionError(ValueError):
 METADATA: Final = "metadata"
 _OBJECTS: Final = ("stream", "streams", "ledger", "journal")
 _FORMATS: Final = ("raw", "json", "arrow")
-_MODES: Final = ("failfast", "permissive")
+_MODES: Final = ("FAILFAST", "PERMISSIVE")
 _GAPS: Final = ("fail", "count")
 _GATEWAYS: Final = ("grpc://", "grpcs://")
 _GUARANTEES: Final = ("exactlyOnce", "atLeastOnce")
+_COMPRESSIONS: Final = ("none", "lz4", "zstd")
 
 READ_OPTIONS: Final = (
     METADATA,
@@ -47,11 +49,18 @@ WRITE_OPTIONS: Final = (
     "takeOver",
     "guarantee",
     "valueFormat",
+    "compression",
     "txnAppId",
     "txnVersion",
     "txnStart",
     "retrySeconds",
 )
+_PURPOSES: Final = (
+    (WRITE_OPTIONS, "is for writing"),
+    (READ_OPTIONS, "is for reading"),
+    (STREAM_OPTIONS, "is for a stream that is read by readStream"),
+)
+"""What options are for, where they are not known; the last that fits counts."""
 _SPARK_OWN: Final = frozenset({"checkpointlocation", "queryname"})
 """Options that Spark hands on although they are its own."""
 _OF_TABLE: Final = "provider"
@@ -59,7 +68,7 @@ _OF_TABLE: Final = "provider"
 
 MIN_PARTITIONS: Final = 4
 RETRY_S: Final = 120.0
-_ROWS_MAX: Final = 2**62
+_NUMBER_MAX: Final = 2**62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +134,8 @@ class WriteSettings:
     """Make the stream if it is not there."""
     take_over: bool = False
     """End the segment of a writer that has the stream open, and may be alive."""
+    compression: str | None = None
+    """Of the ledgers that tasks write; None: as the stream's settings say."""
     value_format: str | None = None
     """``raw`` or ``json``; None: raw if there is a column ``value``, else JSON of all columns without a meaning."""
     app: str | None = None
@@ -139,7 +150,7 @@ class WriteSettings:
 def read_settings(options: Mapping[str, str], *, streaming: bool) -> ReadSettings:
     """The settings of a reader. Raises DataSourceOptionError."""
     known = READ_OPTIONS + (STREAM_OPTIONS if streaming else ())
-    found = _Options(options, known, "is for a stream that is read by readStream" if not streaming else "")
+    found = _Options(options, known)
     named = [name for name in _OBJECTS if found.has(name)]
     if len(named) != 1:
         said = f"{' and '.join(named)} are given" if named else "none is given"
@@ -154,22 +165,22 @@ def read_settings(options: Mapping[str, str], *, streaming: bool) -> ReadSetting
         raise DataSourceOptionError('streams has a star at its end, as in "app/*"; one stream is named by stream')
     settings = ReadSettings(
         metadata=found.metadata(),
-        stream=found.get("stream"),
+        stream=found.name("stream", check_stream_name),
         streams=found.get("streams"),
         ledger=found.number("ledger", least=0),
         journal=found.get("journal"),
         start=found.text("startingPosition", "earliest"),
         stop=found.text("endingPosition", "latest"),
         value_format=found.word("valueFormat", _FORMATS, "raw"),
-        permissive=found.word("mode", _MODES, "failfast") == "permissive",
+        permissive=found.word("mode", _MODES, "FAILFAST") == "PERMISSIVE",
         min_partitions=found.number("minPartitions", least=1) or MIN_PARTITIONS,
         count_gaps=found.word("onGap", _GAPS, "fail") == "count",
         retry_s=found.seconds("retrySeconds"),
         password_file=found.get("passwordFile"),
         max_rows=found.number("maxRowsPerTrigger", least=1),
         max_bytes=found.number("maxBytesPerTrigger", least=1),
-        hold_name=found.get("holdName"),
-        cursor=found.get("cursor"),
+        hold_name=found.name("holdName", lambda name: check_short_name(name, "hold")),
+        cursor=found.name("cursor", lambda name: check_short_name(name, "cursor")),
     )
     _check_places(settings)
     if settings.password_file is not None and settings.ledger is None:
@@ -179,7 +190,7 @@ def read_settings(options: Mapping[str, str], *, streaming: bool) -> ReadSetting
 
 def write_settings(options: Mapping[str, str], *, streaming: bool) -> WriteSettings:
     """The settings of a writer. Raises DataSourceOptionError."""
-    found = _Options(options, WRITE_OPTIONS, "is for reading")
+    found = _Options(options, WRITE_OPTIONS)
     if not found.has("stream"):
         raise DataSourceOptionError("name the stream to write to by the option stream")
     if streaming and found.has("txnVersion"):
@@ -188,7 +199,11 @@ def write_settings(options: Mapping[str, str], *, streaming: bool) -> WriteSetti
         raise DataSourceOptionError(
             "txnAppId and txnVersion go together: who writes, and the number of what is written"
         )
-    at_least_once = found.word("guarantee", tuple(word.lower() for word in _GUARANTEES), "exactlyonce") != "exactlyonce"
+    if found.has("txnStart") and not (streaming or found.has("txnAppId")):
+        raise DataSourceOptionError(
+            "txnStart is the number with which a query goes on; a single write has one only beside txnAppId"
+        )
+    at_least_once = found.word("guarantee", _GUARANTEES, "exactlyOnce") != "exactlyOnce"
     gateway = found.get("gateway")
     if at_least_once:
         _check_at_least_once(found)
@@ -196,9 +211,6 @@ def write_settings(options: Mapping[str, str], *, streaming: bool) -> WriteSetti
         raise DataSourceOptionError(f"option gateway is grpc://HOST:PORT, not {gateway!r}")
     elif gateway is not None and found.flag("takeOver"):
         raise DataSourceOptionError("takeOver takes a stream from its owner, and through a gateway nothing is taken")
-    value_format = found.get("valueFormat")
-    if value_format is not None:
-        value_format = found.word("valueFormat", ("raw", "json"), "raw")
     metadata = found.text(METADATA, "")
     alone = metadata.startswith(_GATEWAYS)
     if alone and not at_least_once:
@@ -208,10 +220,11 @@ def write_settings(options: Mapping[str, str], *, streaming: bool) -> WriteSetti
         metadata=metadata if alone else found.metadata(),
         gateway=gateway,
         at_least_once=at_least_once,
-        stream=found.text("stream", ""),
+        stream=found.name("stream", check_stream_name) or "",
         create=found.flag("createStream"),
         take_over=found.flag("takeOver"),
-        value_format=value_format,
+        compression=found.word("compression", _COMPRESSIONS, "none") if found.has("compression") else None,
+        value_format=found.word("valueFormat", ("raw", "json"), "raw") if found.has("valueFormat") else None,
         app=found.get("txnAppId"),
         version=found.number("txnVersion", least=0),
         start=found.number("txnStart", least=0),
@@ -225,7 +238,7 @@ def _check_at_least_once(found: _Options) -> None:
             "with guarantee atLeastOnce tasks append through gateways: the option metadata is grpc://HOST:PORT then; "
             "with the cluster's own address there is exactlyOnce alone"
         )
-    for name in ("gateway", "takeOver", "txnAppId", "txnVersion", "txnStart"):
+    for name in ("gateway", "takeOver", "compression", "txnAppId", "txnVersion", "txnStart"):
         if found.has(name):
             raise DataSourceOptionError(f"option {name} is for exactlyOnce, and guarantee atLeastOnce is asked for")
 
@@ -237,6 +250,11 @@ def _check_gateway_alone(found: _Options) -> None:
         )
     if found.flag("takeOver"):
         raise DataSourceOptionError("takeOver takes a stream from its owner, and through a gateway nothing is taken")
+    if found.has("compression"):
+        raise DataSourceOptionError(
+            "option compression is for ledgers that tasks write themselves; a gateway compresses as the stream's "
+            "settings say"
+        )
 
 
 def _check_places(settings: ReadSettings) -> None:
@@ -249,14 +267,18 @@ def _check_places(settings: ReadSettings) -> None:
                 parse_seek(place)
             except SeekFormatError as error:
                 raise DataSourceOptionError(f"option {option}: {error}") from error
-        elif place != word and not place.isdecimal():
+        elif place != word and not _is_number(place):
             raise DataSourceOptionError(f"option {option} of a {settings.what} is a number or {word}, not {place!r}")
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 20
 
 
 class _Options:
     """Options by their names as users write them."""
 
-    def __init__(self, options: Mapping[str, str], known: tuple[str, ...], elsewhere: str) -> None:
+    def __init__(self, options: Mapping[str, str], known: tuple[str, ...]) -> None:
         self._given = {name.lower(): str(value) for name, value in options.items()}
         names = {name.lower(): name for name in known}
         if _OF_TABLE in self._given:
@@ -264,14 +286,16 @@ class _Options:
                 "a table of Spark's catalog cannot be a stream, because Spark keeps its options from who writes: use "
                 "CREATE TEMPORARY VIEW … USING bookkeeper OPTIONS (…)"
             )
-        others = {name.lower(): name for name in (*READ_OPTIONS, *STREAM_OPTIONS, *WRITE_OPTIONS)}
+        others = {
+            name.lower(): f"{name} {purpose}" for names, purpose in _PURPOSES for name in names if name not in known
+        }
         for name in self._given:
             if name in names or name in _SPARK_OWN:
                 continue
             if name == "path":
                 raise DataSourceOptionError("there is no path: say what is meant by the options metadata and stream")
-            if name in others and elsewhere:
-                raise DataSourceOptionError(f"option {others[name]} {elsewhere}")
+            if name in others:
+                raise DataSourceOptionError(f"option {others[name]}")
             near = difflib.get_close_matches(name, list(names), 1)
             hint = f": did you mean {names[near[0]]}?" if near else f"; there are {', '.join(known)}"
             raise DataSourceOptionError(f"there is no option {name}{hint}")
@@ -309,9 +333,22 @@ class _Options:
         value = self.get(name)
         if value is None:
             return None
-        if not value.strip().isdecimal() or not least <= int(value) <= _ROWS_MAX:
-            raise DataSourceOptionError(f"option {name} is a whole number of at least {least}, not {value!r}")
+        if not _is_number(value.strip()) or not least <= int(value) <= _NUMBER_MAX:
+            shown = value if len(value) < 40 else f"{value[:40]}…"
+            raise DataSourceOptionError(
+                f"option {name} is a whole number of at least {least} and at most 2 to the power of 62, not {shown!r}"
+            )
         return int(value)
+
+    def name(self, option: str, check: Callable[[str], object]) -> str | None:
+        """A name, as it was given. Raises: DataSourceOptionError: nothing can be named so."""
+        value = self.get(option)
+        try:
+            if value is not None:
+                check(value)
+        except StreamNameError as error:
+            raise DataSourceOptionError(f"option {option}: {error}") from error
+        return value
 
     def seconds(self, name: str) -> float:
         value = self.get(name)
@@ -324,10 +361,11 @@ class _Options:
         return found
 
     def word(self, name: str, words: tuple[str, ...], default: str) -> str:
-        value = self.text(name, default).lower()
-        if value not in words:
-            raise DataSourceOptionError(f"option {name} is one of {', '.join(words)}, not {self.get(name)!r}")
-        return value
+        value = self.text(name, default)
+        found = next((word for word in words if word.lower() == value.lower()), None)
+        if found is None:
+            raise DataSourceOptionError(f"option {name} is one of {', '.join(words)}, not {value!r}")
+        return found
 
     def flag(self, name: str) -> bool:
         return self.word(name, ("true", "false"), "false") == "true"

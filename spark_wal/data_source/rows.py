@@ -46,7 +46,8 @@ class RowColumns:
         self._json = value_format == "json" or (value_format is None and "value" not in kinds)
         self._own = [name for name in kinds if name not in _MEANT] if self._json else []
         if self._json and not self._own:
-            raise DataSourceOptionError(f"there is no column for the value beside {', '.join(kinds)}")
+            beside = f" beside {', '.join(kinds)}" if kinds else ": the rows have no column at all"
+            raise DataSourceOptionError(f"there is no column for the value{beside}")
         for name in self._own:
             _check_can_be_json(kinds[name], name)
         if not self._json:
@@ -148,6 +149,11 @@ def _check_can_be_json(kind: DataType, name: str) -> None:
         case t.ArrayType():
             parts = [kind.elementType]
         case t.MapType():
+            if isinstance(kind.keyType, t.BinaryType | t.ArrayType | t.StructType | t.NullType):
+                raise DataSourceOptionError(
+                    f"column {name} has a map with keys of type {kind.keyType.simpleString()}, which cannot be names "
+                    "in JSON; use Spark's to_json, or cast them"
+                )
             parts = [kind.keyType, kind.valueType]
         case t.StructType():
             parts = [field.dataType for field in kind]

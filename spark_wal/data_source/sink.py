@@ -31,6 +31,7 @@ from segments import (
     StreamUnavailableError,
     sync,
 )
+from segments.publish.batch_key import require_key
 from spark_wal.data_source import connections
 from spark_wal.data_source.connections import patiently
 from spark_wal.data_source.options import DataSourceOptionError, WriteSettings, write_settings
@@ -69,7 +70,7 @@ def stream_writer(options: Mapping[str, str], schema: StructType, *, overwrite: 
             "a query writes with PySpark 4.1 or later, in which its tasks write Arrow batches; with 4.0 it writes by "
             "foreachBatch and spark_wal.batch_writer"
         )
-    sink = StreamSink(write_settings(options, streaming=True), schema)
+    sink = StreamSink(_checked(write_settings(options, streaming=True)), schema)
     leave_out_what_is_loaded()
     return sink
 
@@ -78,9 +79,19 @@ def writer(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -
     """Writes one batch. Raises DataSourceOptionError."""
     if overwrite:
         raise DataSourceOptionError('a stream is appended to and not overwritten: use mode("append")')
-    sink = BatchSink(write_settings(options, streaming=False), schema)
+    sink = BatchSink(_checked(write_settings(options, streaming=False)), schema)
     leave_out_what_is_loaded()
     return sink
+
+
+def _checked(settings: WriteSettings) -> WriteSettings:
+    """Refuse an application that no stream would remember before a task runs. Raises DataSourceOptionError."""
+    try:
+        if settings.app is not None:
+            require_key(BatchKey(settings.app, "", settings.version or 0, settings.start), settings.stream)
+    except BatchRefusedError as error:
+        raise DataSourceOptionError(str(error)) from error
+    return settings
 
 
 @dataclass
@@ -137,7 +148,12 @@ class _Sink:
         def begun() -> Future[sync.Staged]:
             namespace = connections.namespace(settings.metadata, fresh=fresh)
             return namespace.stage_nowait(
-                settings.stream, self._staging, app, create=settings.create, patience_s=settings.retry_s
+                settings.stream,
+                self._staging,
+                app,
+                create=settings.create,
+                patience_s=settings.retry_s,
+                compression=settings.compression,
             )
 
         ahead = [patiently(begun, settings.retry_s)]

@@ -57,6 +57,8 @@ def stream_reader(options: Mapping[str, str], columns: StructType) -> DataSource
 
 
 def _check(settings: ReadSettings, columns: StructType) -> None:
+    if not columns.fields:
+        raise DataSourceOptionError("a schema without columns has no rows: leave it out, or name one column at least")
     if settings.stream is None and settings.streams is None:
         if settings.value_format != "raw":
             raise DataSourceOptionError(f"valueFormat is for streams: a {settings.what} has bytes")

@@ -16,11 +16,13 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from bookkeeper.amounts import counted
+from bookkeeper.errors import in_words
 from segments.errors import PositionTruncatedError
 from segments.position import EARLIEST, Position
 from spark_wal.data_source import connections
 from spark_wal.data_source.columns import arrow_schema, rows_batch
 from spark_wal.data_source.connections import FAILURES, RepeatedCall, patiently
+from spark_wal.data_source.options import DataSourceOptionError
 from spark_wal.data_source.partition_reader import PartitionCountError, columns_for, read_partition
 from spark_wal.data_source.stream_plan import PartitionRange, ranges, wanted_partitions
 from spark_wal.data_source.worker_heap import leave_out_what_is_loaded
@@ -151,7 +153,12 @@ class LedgerRows(DataSourceReader):
 
     def _password(self) -> bytes:
         file = self._settings.password_file
-        return b"" if file is None else Path(file).read_bytes().rstrip(b"\r\n")
+        try:
+            return b"" if file is None else Path(file).read_bytes().rstrip(b"\r\n")
+        except OSError as error:
+            raise DataSourceOptionError(
+                f"option passwordFile: {file} cannot be read by this process: {in_words(error, file)}"
+            ) from error
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of a partition; runs in a task."""

@@ -13,15 +13,19 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from bookkeeper.errors import in_words
-from spark_wal.data_source.columns import CORRUPT, RECORD_COLUMNS, column_of, needed
+from spark_wal.data_source.columns import (
+    CORRUPT,
+    RECORD_COLUMNS,
+    ValueFormatError,
+    column_of,
+    needed,
+    not_null,
+    record_type,
+)
 from spark_wal.data_source.options import DataSourceOptionError
 
 _WORDS: Final = ("NaN", "Infinity", "-Infinity")
 """Numbers that JSON does not have, and that are text there."""
-
-
-class ValueFormatError(ValueError):
-    """A record's value does not fit the schema, and the mode is FAILFAST."""
 
 
 class ValueColumns:
@@ -45,6 +49,10 @@ class ValueColumns:
             field.name: field.name[1:] for field in wanted if field.name[:1] == "_" and field.name[1:] in RECORD_COLUMNS
         }
         self.needs = needed(["value", "seq_no", *self._of_record.values()])
+        for name, of in self._of_record.items():
+            _check_cast(wanted.field(name), of)
+        if CORRUPT in wanted.names:
+            _check_corrupt(wanted.field(CORRUPT))
         own = [field for field in wanted if field.name not in self._of_record and field.name != CORRUPT]
         if not own:
             raise DataSourceOptionError(
@@ -64,11 +72,11 @@ class ValueColumns:
         for field in self.schema:
             if field.name in self._of_record:
                 column = column_of(self._of_record[field.name], batch, stream)
-                columns.append(column if at is None else column.take(at))
+                columns.append(not_null(_cast(column if at is None else column.take(at), field), field, True))
             elif field.name == CORRUPT:
                 columns.append(_corrupt(values, bad, owners, field))
             else:
-                columns.append(_checked(rows.column(field.name), field, self._permissive))
+                columns.append(not_null(rows.column(field.name), field, self._permissive))
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _decoded(self, values: Any, batch: Any, stream: str) -> tuple[Any, list[int] | None, set[int]]:
@@ -275,13 +283,6 @@ def _has_map(kind: Any) -> bool:
     return any(_has_map(kind.field(at).type) for at in range(kind.num_fields))
 
 
-def _checked(column: Any, field: Any, permissive: bool) -> Any:
-    if not field.nullable and column.null_count:
-        hint = "" if permissive else '; a column that may be null is declared without "NOT NULL"'
-        raise ValueFormatError(f"column {field.name} is declared NOT NULL, and some values have none{hint}")
-    return column
-
-
 def _corrupt(values: Any, bad: set[int], owners: list[int] | None, field: Any) -> Any:
     import pyarrow as pa
 
@@ -291,3 +292,36 @@ def _corrupt(values: Any, bad: set[int], owners: list[int] | None, field: Any) -
     if pa.types.is_string(field.type):
         return pa.array([None if each is None else each.decode(errors="replace") for each in kept], field.type)
     return pa.array(kept, field.type)
+
+
+def _check_cast(field: Any, of: str) -> None:
+    """Refuse a type that the record's column cannot become. Raises DataSourceOptionError."""
+    import pyarrow as pa
+
+    kind = record_type(of)
+    try:
+        pa.nulls(0, kind).cast(field.type)
+    except pa.ArrowNotImplementedError as error:
+        raise DataSourceOptionError(
+            f"column {field.name} is {of} of the record, which is {kind} and cannot be read as {field.type}"
+        ) from error
+
+
+def _check_corrupt(field: Any) -> None:
+    import pyarrow as pa
+
+    if not field.nullable or not (pa.types.is_string(field.type) or pa.types.is_binary(field.type)):
+        raise DataSourceOptionError(
+            f"column {CORRUPT} has the bytes of values that do not fit, and nothing beside others: it is STRING or "
+            'BINARY, without "NOT NULL"'
+        )
+
+
+def _cast(column: Any, field: Any) -> Any:
+    """A record's column in the type that is asked for. Raises ValueFormatError."""
+    import pyarrow as pa
+
+    try:
+        return column if column.type == field.type else column.cast(field.type)
+    except pa.ArrowInvalid as error:
+        raise ValueFormatError(f"column {field.name} of some records is not {field.type}: {in_words(error)}") from error

@@ -11,14 +11,15 @@ import pytest
 from bookkeeper import EntryId, WriteHandle
 from segments import Record
 from segments.entries.columns import RecordColumns
+from segments.entries.compression import Compression
 from segments.entries.footer import SegmentFooter
 from segments.entries.layout import EntryKind
 from segments.entries.stored_entry import decode_entry
-from segments.errors import StreamMetadataError, StreamUnavailableError
+from segments.errors import StreamConfigError, StreamMetadataError, StreamUnavailableError
 from segments.publish import staged_writer
 from segments.publish.staged_writer import INLINE_BYTES, StagedWriter
 from segments.retention.stagings import Stagings
-from tests.segments.publish.cluster import Programs, story
+from tests.segments.publish.cluster import Programs, story, values_of
 
 
 @story
@@ -65,6 +66,32 @@ async def test_the_footer_says_how_many_records_have_keys(programs: Programs) ->
         async with await stream.client.open_ledger(rows.ledger.ledger_id, None, recovery=False) as ledger:
             footer = decode_entry(await ledger.read_entry(rows.ledger.contents.last_entry))
         assert SegmentFooter.decode(footer.payload).keyed == 2
+
+
+@story
+async def test_a_ledger_is_compressed_as_is_asked_for_and_what_goes_along_in_a_message_as_the_stream_says(
+    programs: Programs,
+) -> None:
+    """A publisher may be a gateway that has no library for what it was not told."""
+    async with programs.stream() as stream:
+        writer = stream.stage("s", "a", compression="lz4")
+        await writer.add(RecordColumns.of_values([b"few"]))
+        few = await writer.finish(RecordColumns.of_values([bytes(INLINE_BYTES - 1_000)]))
+        assert few.ledger is None and few.records == 2
+        assert [decode_entry(entry).codec for entry in few.entries] == [Compression.NONE] * 2
+        many = stream.stage("s", "a", compression="lz4")
+        await many.add(RecordColumns.of_values([b"first"]))
+        done = await many.finish(RecordColumns.of_values([bytes(INLINE_BYTES)] * 4))  # a few hundred bytes
+        assert done.ledger is not None and done.ledger.contents.bytes < INLINE_BYTES
+        async with await stream.client.open_ledger(done.ledger.ledger_id, None, recovery=False) as ledger:
+            entries = [decode_entry(await ledger.read_entry(entry), 0, entry) for entry in range(2)]
+        assert [entry.codec for entry in entries] == [Compression.NONE, Compression.LZ4]
+        publisher = await stream.publisher()
+        await publisher.publish(None, [few, done])
+        assert len(await values_of(stream)) == 7
+        with pytest.raises(StreamConfigError, match="compression must be none, lz4 or zstd"):
+            stream.stage("s", "a", compression="gzip")
+    await programs.check()
 
 
 @story

@@ -15,6 +15,7 @@ from spark_wal.data_source.columns import (
     STREAM_DDL,
     STREAMS_DDL,
     StreamColumns,
+    ValueFormatError,
     arrow_schema,
     check_columns,
     column_of,
@@ -57,6 +58,18 @@ def test_all_columns_of_a_record_with_and_without_what_may_be_missing(namespace:
     assert (first["headers"], first["event_time"], first["txid"]) == ([("a", b"1")], when, 7)
     assert (second["key"], second["value"], second["event_time"]) == (None, b"", None)
     assert second["append_time"].tzinfo is not None
+
+
+def test_a_column_that_may_not_be_null_is_told_because_spark_believes_it(namespace: sync.Namespace) -> None:
+    stream = namespace.create("without-key", config=ONE_BOOKIE)
+    with stream.writer() as writer:
+        writer.append_batch([Record(b"v", key=b"k"), Record(b"w")])
+    columns = StreamColumns(arrow_schema(t.StructType([t.StructField("key", t.BinaryType(), nullable=False)])))
+    with stream.read() as reader:
+        (batch,) = reader.arrow_batches()
+    assert columns.take(batch.slice(0, 1), "without-key").to_pylist() == [{"key": b"k"}]
+    with pytest.raises(ValueFormatError, match=r'column key is declared NOT NULL.*is declared without "NOT NULL"'):
+        columns.take(batch, "without-key")
 
 
 def test_the_schema_is_the_one_that_spark_compares_with() -> None:

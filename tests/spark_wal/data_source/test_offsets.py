@@ -27,7 +27,10 @@ def test_its_json_says_that_the_place_is_the_next_one() -> None:
 
 def test_another_stream_of_the_same_name_is_refused() -> None:
     written = StreamOffset(0, Position(1, 0, 0), "old").written()
-    with pytest.raises(OffsetError, match=r"another stream that was named orders.*new checkpointLocation"):
+    with pytest.raises(
+        OffsetError,
+        match=r"belongs to another stream: that one has id old, and stream orders has new .*new checkpointLocation",
+    ):
         read_offset(written, "new", "orders")
 
 

@@ -64,6 +64,17 @@ def test_types_that_json_does_not_have_are_refused_before_a_task_runs(kind: t.Da
             RowColumns(schema(x=whole), None)
 
 
+@pytest.mark.parametrize(
+    "kind", [t.BinaryType(), t.StructType([t.StructField("a", t.LongType())]), t.ArrayType(t.LongType())]
+)
+def test_maps_whose_keys_cannot_be_names_are_refused_before_a_task_runs(kind: t.DataType) -> None:
+    whole = t.MapType(kind, t.LongType())
+    for outer in (whole, t.ArrayType(whole)):
+        with pytest.raises(DataSourceOptionError, match=r"column x has a map with keys of type .*cannot be names"):
+            RowColumns(schema(x=outer), None)
+    RowColumns(schema(x=t.MapType(t.DecimalType(9, 2), t.LongType()), y=t.MapType(t.DateType(), t.LongType())), None)
+
+
 def test_a_json_object_may_have_a_name_like_value() -> None:
     batch = pa.record_batch({"Value": ["x"], "value": ["y"]})
     columns = RowColumns(schema(Value=t.StringType(), value=t.StringType()), "json")
@@ -199,6 +210,7 @@ def test_many_rows_are_several_entries_of_about_the_same_size() -> None:
         ({"value": t.BinaryType(), "key": t.LongType()}, None, "column key is bigint, and must be binary or string"),
         ({"value": t.BinaryType(), "other": t.LongType()}, None, "a record has no place for column other"),
         ({"key": t.BinaryType()}, None, "there is no column for the value beside key"),
+        ({}, None, "there is no column for the value: the rows have no column at all"),
         ({"a": t.LongType(), "event_time": t.LongType()}, None, "column event_time is bigint, and must be timestamp"),
         ({"a": t.LongType(), "headers": t.StringType()}, None, "column headers is string, and must be map"),
         ({"a": t.LongType()}, "raw", "column value is missing"),

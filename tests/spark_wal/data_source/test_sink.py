@@ -248,6 +248,23 @@ def test_a_query_s_next_ledger_is_made_when_its_batch_is_there_and_that_of_a_sin
     publisher.close()
 
 
+def test_a_sink_compresses_what_its_tasks_write_as_it_is_asked_to(totals: sync.Stream, cluster_uri: str) -> None:
+    large = bytes(300_000)
+    for batch, compression in enumerate((None, "lz4", "zstd")):
+        commit(totals, cluster_uri, batch, (large,), (b"few",), compression=compression)
+    assert values(totals) == [large, b"few"] * 3
+    stored = [segment.contents.bytes for segment in totals.segments() if segment.contents is not None]
+    assert stored[0] > len(large) > 20 * max(stored[2], stored[4])
+
+
+def test_an_application_that_no_stream_would_remember_is_refused_before_a_task_runs() -> None:
+    named = {"metadata": "sqlite:///x", "stream": "a", "txnAppId": "a" * 513}
+    with pytest.raises(DataSourceOptionError, match="a name of at most 512 bytes, and this one has 513"):
+        sink.stream_writer(named, SCHEMA, overwrite=False)
+    with pytest.raises(DataSourceOptionError, match="a name of at most 512 bytes, and this one has 513"):
+        sink.writer({**named, "txnVersion": "1"}, SCHEMA, overwrite=False)
+
+
 def test_overwriting_and_complete_mode_are_refused() -> None:
     named = {"metadata": "sqlite:///x", "stream": "a"}
     with pytest.raises(DataSourceOptionError, match="complete mode replaces everything"):

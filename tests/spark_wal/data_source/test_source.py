@@ -50,6 +50,14 @@ def test_a_query_reads_a_stream() -> None:
     assert type(found.streamReader(SEQ_NO)) is QuerySource
 
 
+def test_a_schema_without_columns_is_refused_instead_of_having_no_rows() -> None:
+    for given in ({"stream": "a"}, {"ledger": "1"}, {"stream": "a", "valueFormat": "json"}):
+        with pytest.raises(DataSourceOptionError, match="a schema without columns has no rows"):
+            source.reader({**URI, **given}, t.StructType([]))
+    with pytest.raises(DataSourceOptionError, match="a schema without columns has no rows"):
+        source.stream_reader({**URI, "stream": "a"}, t.StructType([]))
+
+
 def test_values_need_a_schema_and_are_those_of_streams() -> None:
     with pytest.raises(DataSourceOptionError, match="needs the columns of your values"):
         source.schema({**URI, "stream": "a", "valueFormat": "json"})

@@ -8,7 +8,7 @@ from pyspark.sql import types as t
 from bookkeeper.sync import BookKeeper
 from segments import AtSeqNo, PositionTruncatedError, sync
 from spark_wal.data_source import connections
-from spark_wal.data_source.options import ReadSettings
+from spark_wal.data_source.options import DataSourceOptionError, ReadSettings
 from spark_wal.data_source.tables import LedgerRows, StreamsRows
 from tests.spark_wal.data_source.clusters import NUMBERS, read_all, rows, settings, written
 
@@ -77,5 +77,7 @@ def test_a_large_entry_makes_a_batch_of_its_own(
 
 def test_a_password_file_that_is_not_there_is_told_at_once(cluster_uri: str) -> None:
     reader = LedgerRows(ReadSettings(metadata=cluster_uri, ledger=1, password_file="/nowhere"), ENTRIES)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(
+        DataSourceOptionError, match="option passwordFile: /nowhere cannot be read by this process: No such file"
+    ):
         reader.partitions()

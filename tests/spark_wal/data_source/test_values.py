@@ -13,8 +13,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from spark_wal.data_source.columns import ValueFormatError, record_type
 from spark_wal.data_source.options import DataSourceOptionError
-from spark_wal.data_source.values import ValueColumns, ValueFormatError
+from spark_wal.data_source.values import ValueColumns
 
 AB = pa.schema([pa.field("a", pa.int64()), pa.field("b", pa.string())])
 
@@ -126,6 +127,58 @@ def test_what_cannot_be_read_is_refused_before_the_query_runs() -> None:
         ValueColumns(pa.schema([pa.field("m", pa.map_(pa.string(), pa.string()))]), "json", permissive=False)
     with pytest.raises(DataSourceOptionError, match="needs the columns of your values"):
         ValueColumns(pa.schema([pa.field("_seq_no", pa.int64())]), "json", permissive=False)
+
+
+RECORD = {
+    "_stream": "s", "_position": {"segment": 1, "entry": 2, "slot": 3}, "_seq_no": 7, "_key": b"k", "_value": b"{}",
+    "_headers": [("h", b"x")], "_event_time": None, "_append_time": None, "_txid": None,
+}  # fmt: skip
+
+
+def whole_record(key: bytes | None = b"k") -> Any:
+    """A record with all columns, as a reader gives it."""
+    columns = {
+        name: pa.array([RECORD[f"_{name}"]], record_type(name)) for name in ("seq_no", "value", "headers", "txid")
+    }
+    columns |= {name: pa.array([number], pa.int64()) for number, name in enumerate(("segment", "entry", "slot"), 1)}
+    columns |= {name: pa.array([None], pa.timestamp("ms", "UTC")) for name in ("event_time", "append_time")}
+    return pa.record_batch(columns | {"key": pa.array([key], pa.binary())})
+
+
+def test_columns_of_the_record_have_its_types_or_those_that_these_can_become() -> None:
+    own = [pa.field(name, record_type(name[1:])) for name in RECORD]
+    found = ValueColumns(pa.schema([pa.field("a", pa.int64()), *own]), "json", permissive=False).take(
+        whole_record(), "s"
+    )
+    assert found.to_pylist() == [{"a": None, **RECORD}]
+    text = pa.schema([pa.field("a", pa.int64()), pa.field("_key", pa.string()), pa.field("_seq_no", pa.int32())])
+    columns = ValueColumns(text, "json", permissive=False)
+    assert columns.take(whole_record(), "s").to_pylist() == [{"a": None, "_key": "k", "_seq_no": 7}]
+    with pytest.raises(ValueFormatError, match="column _key of some records is not string"):
+        columns.take(whole_record(b"\xff"), "s")
+
+
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [
+        (pa.field("_position", pa.string()), "column _position is position of the record, which is struct<.*as string"),
+        (pa.field("_headers", pa.int64()), "column _headers is headers of the record"),
+        (pa.field("_corrupt_record", pa.int64()), "it is STRING or BINARY"),
+        (pa.field("_corrupt_record", pa.string(), nullable=False), "it is STRING or BINARY"),
+    ],
+)
+def test_a_column_with_a_meaning_that_has_another_type_is_refused_before_the_query_runs(field: Any, said: str) -> None:
+    with pytest.raises(DataSourceOptionError, match=said):
+        ValueColumns(pa.schema([pa.field("a", pa.int64()), field]), "json", permissive=True)
+
+
+@pytest.mark.parametrize("permissive", [True, False])
+def test_a_column_of_the_record_that_may_not_be_null_is_told(permissive: bool) -> None:
+    schema = pa.schema([pa.field("a", pa.int64()), pa.field("_key", pa.binary(), nullable=False)])
+    columns = ValueColumns(schema, "json", permissive=permissive)
+    assert columns.take(whole_record(), "s").num_rows == 1
+    with pytest.raises(ValueFormatError, match="column _key is declared NOT NULL, and some values have none"):
+        columns.take(whole_record(None), "s")
 
 
 def ipc(rows: list[dict[str, Any]], schema: Any) -> bytes:

@@ -123,6 +123,10 @@ async def test_rows_that_reach_gateways_alone_are_published_once(tmp_path: Path)
         await again.add(RecordColumns.of_values([b"other"]))
         assert (await publisher.publish(BatchKey("app", "q", 0), [await again.finish()])).already_there
         assert await values_of(remote) == [b"a", b"b", large]
+        with pytest.raises(
+            StreamConfigError, match="a task behind gateways takes staging and app, and not compression"
+        ):
+            remote.stage("s3", "app", compression="lz4")
 
 
 @pytest.mark.rule("X32")
