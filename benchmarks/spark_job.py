@@ -22,7 +22,6 @@ from benchmarks import bare_copies
 from benchmarks.spark_floor import DDL, VALUE, Floor
 from pyspark_bookkeeper import BookKeeperDataSource
 
-
 ORDER = """concat('{"order":', id, ',"customer":"c-', pmod(id * 7919, 500000), '","token":"', md5(CAST(id AS STRING)),
  '","city":"', element_at(array('Berlin', 'Paris', 'Madrid', 'Rome', 'Oslo'), CAST(pmod(id * 31, 5) AS INT) + 1),
  '","amount":', pmod(id * 104729, 50000) / 100, ',"currency":"EUR","state":"accepted","lines":[{"article":"a-',
