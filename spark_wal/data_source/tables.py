@@ -153,8 +153,10 @@ class LedgerRows(DataSourceReader):
 
     def _password(self) -> bytes:
         file = self._settings.password_file
+        if file is None:
+            return b""
         try:
-            return b"" if file is None else Path(file).read_bytes().rstrip(b"\r\n")
+            return Path(file).read_bytes().rstrip(b"\r\n")
         except OSError as error:
             raise DataSourceOptionError(
                 f"option passwordFile: {file} cannot be read by this process: {in_words(error, file)}"
