@@ -76,14 +76,24 @@ class QuorumSpec:
         ids = range(first, first + count)
         if not self.is_striped:
             return ids
-        return [e for e in ids if (position - e) % self.ensemble_size < self.write_quorum]
+        found: list[int] = []
+        for behind in range(self.write_quorum):  # one in each turn of the ensemble
+            found += ids[(position - behind - first) % self.ensemble_size :: self.ensemble_size]
+        found.sort()
+        return found
 
     def stripe_size(self, position: int, first: int, count: int) -> int:
         """``len(stripe(position, first, count))``, in constant time."""
         if not self.is_striped:
             return count
-        whole, rest = divmod(count, self.ensemble_size)
-        return whole * self.write_quorum + sum(self.holds(position, first + i) for i in range(rest))
+        size, quorum = self.ensemble_size, self.write_quorum
+        whole, rest = divmod(count, size)
+        held = whole * quorum
+        if rest:  # of one turn of the ensemble it holds the entries begin .. last, and those a turn later
+            last = (position - first) % size
+            begin = last - quorum + 1
+            held += max(0, min(last + 1, rest) - max(0, begin)) + max(0, rest - begin - size)
+        return held
 
     def one_turn(self, first: int, stop: int | None = None) -> range:
         """The first entries of ``first .. stop - 1`` (None: without end) that have every write set between them: the
@@ -98,7 +108,10 @@ class QuorumSpec:
 
     def joined(self, position: int, runs: Sequence[tuple[int, int, T]]) -> list[tuple[int, int, T]]:
         """Runs ``(first, count, what)``, joined where the bookie at ``position`` holds no id between two that are the
-        same. In one loop: a busy bookie of a striped ledger answers in a run for every turn of the ensemble."""
+        same. A busy bookie of a striped ledger answers in a run for every turn of the ensemble, so that hundreds of
+        runs are looked at as columns, and one by one only where something is missing among them."""
+        if len(runs) > 2 and (whole := self._whole(position, runs)) is not None:
+            return [whole]
         size, quorum = self.ensemble_size, self.write_quorum
         found: list[tuple[int, int, T]] = []
         first, count, what = runs[0]
@@ -113,6 +126,22 @@ class QuorumSpec:
                 first, count, what = following, more, other
         found.append((first, count, what))
         return found
+
+    def _whole(self, position: int, runs: Sequence[tuple[int, int, T]]) -> tuple[int, int, T] | None:
+        """Three runs or more as one, if they are all that the bookie at ``position`` holds of one turn of the ensemble
+        after the other; the first may have begun earlier, and the last may end earlier. None: look at each."""
+        firsts, counts, whats = zip(*runs, strict=True)
+        first, second, last = runs[0][0], runs[1][0], firsts[-1]
+        between = counts[1:-1]
+        if (
+            whats.count(whats[0]) != len(whats)
+            or between.count(self.write_quorum) != len(between)
+            or firsts[1:] != tuple(range(second, last + 1, self.ensemble_size))
+            or (position - second) % self.ensemble_size != self.write_quorum - 1  # where what it holds of a turn begins
+            or self.next_held(position, first + counts[0]) != second
+        ):
+            return None
+        return first, last + counts[-1] - first, whats[0]
 
     # -- when is an entry written, when is it not -------------------------------------------------------
 

@@ -6,6 +6,7 @@ per entry: replies come as runs, and runs of one stream that follow each other a
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import Final
 
 from bookkeeper import wire
@@ -50,6 +51,8 @@ class StreamTable:
 
     def on_runs(self, runs: list[ReplyRun]) -> list[StreamReplies]:
         """The replies of one chunk, by stream. Those of closed streams are dropped."""
+        if len(runs) > 2 and (alike := self._alike(runs)) is not None:
+            return alike
         found: list[StreamReplies] = []
         streams, field = self._streams, 1 if self._by_ledger else 0
         current: StreamSink | None = None
@@ -62,6 +65,16 @@ class StreamTable:
                     found.append((stream, collected))
             collected.append((run[2], run[3], STATUS[run[4]]))
         return found
+
+    def _alike(self, runs: list[ReplyRun]) -> list[StreamReplies] | None:
+        """The same for runs of one stream with one status, as columns: a bookie of a striped ledger answers with a run
+        for every few entries. None: they are not all alike."""
+        streams, ledgers, firsts, counts, statuses = zip(*runs, strict=True)
+        keys = ledgers if self._by_ledger else streams
+        if keys.count(keys[0]) != len(keys) or statuses.count(statuses[0]) != len(statuses):
+            return None
+        stream = self._streams.get(keys[0])
+        return [(stream, list(zip(firsts, counts, repeat(STATUS[statuses[0]]))))] if stream is not None else []
 
     def on_single(self, header: wire.RequestHeader, reply: wire.Reply) -> list[Delivery]:
         """Take a reply that the codec does not know: with other fields, in another order, or an error without ids.

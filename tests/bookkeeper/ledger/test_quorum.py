@@ -91,6 +91,34 @@ def test_runs_of_one_bookie_are_joined_where_it_holds_nothing_between_them(spec:
         assert len(spec.joined(position, [runs[1], runs[0]])) == 2, "out of order"
 
 
+@pytest.mark.rule("Q1")
+@pytest.mark.parametrize("spec", list(shapes()), ids=str)
+def test_whole_turns_are_joined_as_their_runs_one_by_one(spec: QuorumSpec) -> None:
+    for position in range(spec.ensemble_size):
+        held = [entry for entry in range(50) if spec.holds(position, entry)]
+        for skipped in ((), (held[0],), (held[-1],), (held[4],), (held[0], held[1], held[-1])):
+            runs: list[tuple[int, int, str]] = []
+            for entry in (one for one in held if one not in skipped):
+                if runs and entry == runs[-1][0] + runs[-1][1]:
+                    runs[-1] = (runs[-1][0], runs[-1][1] + 1, "stored")
+                else:
+                    runs.append((entry, 1, "stored"))
+            expected: list[tuple[int, int, str]] = []
+            for first, count, what in runs:
+                if expected and spec.next_held(position, expected[-1][0] + expected[-1][1]) == first:
+                    expected[-1] = (expected[-1][0], first + count - expected[-1][0], what)
+                else:
+                    expected.append((first, count, what))
+            assert spec.joined(position, runs) == expected, skipped
+            swapped = [*runs[2:], *runs[:2]]
+            assert sorted(
+                entry
+                for first, count, _ in spec.joined(position, swapped)
+                for entry in range(first, first + count)
+                if spec.holds(position, entry)
+            ) == [one for one in held if one not in skipped], "an ack was made up"
+
+
 @pytest.mark.rule("Q3")
 @pytest.mark.parametrize("spec", list(shapes()), ids=str)
 def test_covered_means_that_no_ack_quorum_can_form_among_those_without_it(spec: QuorumSpec) -> None:

@@ -41,6 +41,20 @@ def test_runs_of_one_stream_that_follow_each_other_are_delivered_together(dialec
     assert table.on_runs(some) == [(b, [(0, 2, Status.OK)])]
 
 
+@pytest.mark.parametrize("dialect", Dialect)
+@pytest.mark.parametrize("status", [Status.OK, Status.FENCED])
+def test_many_runs_that_are_alike_are_delivered_as_those_that_are_not(dialect: Dialect, status: Status) -> None:
+    table, a, gone = Checked(dialect), Stream(1, 7), Stream(2, 8)
+    table.open(a)
+    alike = [run(a, dialect, first, 3, status) for first in range(0, 24, 6)]
+    expected = [(first, 3, status) for first in range(0, 24, 6)]
+    assert table.on_runs(alike) == [(a, expected)]
+    assert table.on_runs([run(gone, dialect, first, 3, status) for first in range(4)]) == []
+    odd = run(a, dialect, 24, 1, Status.IO_ERROR)
+    assert table.on_runs([*alike, odd]) == [(a, [*expected, (24, 1, Status.IO_ERROR)])]
+    assert table.on_runs([*alike, run(gone, dialect, 0, 1, status)]) == [(a, expected)]
+
+
 @pytest.mark.parametrize(("dialect", "second"), [(Dialect.V3, Stream(1, 8)), (Dialect.V2, Stream(2, 7))])
 def test_two_streams_of_one_name_are_refused(dialect: Dialect, second: Stream) -> None:
     table, first = Checked(dialect), Stream(1, 7)
