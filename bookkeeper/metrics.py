@@ -67,6 +67,7 @@ ACCURACY: Final = 0.01
 
 _STEP: Final = log((1 + ACCURACY) / (1 - ACCURACY))
 _LEAST: Final = 1e-9
+_LOWEST: Final = ceil(log(_LEAST) / _STEP)
 """Smaller values count as this one."""
 
 
@@ -85,7 +86,7 @@ class Summary:
 
     def observe(self, value: float, times: int = 1) -> None:
         """Count ``value``, ``times`` times."""
-        at = ceil(log(value) / _STEP) if value > _LEAST else ceil(log(_LEAST) / _STEP)
+        at = ceil(log(value) / _STEP) if value > _LEAST else _LOWEST
         self._now[at] = self._now.get(at, 0) + times
         self.count += times
         self.total += value * times

@@ -311,7 +311,16 @@ class FrameProtocol(asyncio.BufferedProtocol):
         if self.closed or memory is None:
             return
         self._start, self._end = 0, (end := self._copied + nbytes)
-        used = 0 if self.reading_paused else self._show(memory.buffer)
+        used = 0
+        if not self.reading_paused:  # does what _show does, for most chunks
+            try:
+                used = self.on_bytes(memory.buffer, 0, end)
+            except MalformedFrameError as error:
+                self.close(error)
+                used = end
+            assert 0 <= used <= end, "on_bytes used more than there is"
+            if used:
+                self._granted = False
         rest = end - used
         if not rest:
             if self._kept:

@@ -191,7 +191,9 @@ class FlowControl:
         self.taken += 1
         if self.admission is _IDLE:
             self.admission = _CHARGED
-        self.on_answered_at_once(size)
+        typical = self.typical
+        if size != typical:
+            self.on_answered_at_once(size)
 
     # -- admission ----------------------------------------------------------------------------------------
 

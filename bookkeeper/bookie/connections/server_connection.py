@@ -62,6 +62,7 @@ class ServerConnection(FrameProtocol):
         """Whether the previous chunk began with plain reads."""
         self._lazy_replies = 0  # that come behind those of adds
         self._cutter = ChunkCutter(server.frame_max, server.bookie.engine.landing, server.scratch)
+        self._read_cached = server.bookie.engine.try_read_cached
         self._now: Callable[[], float] = lambda: 0.0
 
     # -- the connection's life ----------------------------------------------------------------------------
@@ -362,17 +363,18 @@ class ServerConnection(FrameProtocol):
         early when too many replies are unread; reading is paused then.
         """
         reads = codec.split_reads(buffer, start, end, self.frame_max, self.detector.v2)
-        at, done, count = start, 0, len(reads.ends)
+        ends = reads.ends
+        at, done, count = start, 0, len(ends)
         while done < count and not self.reading_paused:
             if self.flow.owes_too_much(self.unsent):
                 self._await_replies()
                 break
-            if answered := self._answer_cached(reads, done, reads.ends[done] - at):
+            if answered := self._answer_cached(reads, done, ends[done] - at):
                 done += answered
             else:
-                self._general(bytes(memoryview(buffer)[at + 4 : reads.ends[done]]))
+                self._general(bytes(memoryview(buffer)[at + 4 : ends[done]]))
                 done += 1
-            at = reads.ends[done - 1]
+            at = ends[done - 1]
         return at
 
     def _answer_cached(self, reads: Reads, first: int, size: int) -> int:
@@ -383,16 +385,18 @@ class ServerConnection(FrameProtocol):
             return 0
         began = self._now()
         try:
-            answers = self.bookie.engine.try_read_cached(reads, first, self.frame_max)
+            answers = self._read_cached(reads, first, self.frame_max)
         except Exception:  # the general path meets the same error and reports it
             return 0
         if answers is None or not answers.n:
             return 0
+        frames, count, _ = answers
+        size = len(frames)
         self.detector.v2 = reads.v2
-        self.flow.on_run_answered(len(answers.frames) // answers.n)
-        self.counts.reads_found(answers.n, self._now() - began, len(answers.frames))
-        self.write_alone(answers.frames)
-        return answers.n
+        self.flow.on_run_answered(size // count)
+        self.counts.reads_found(count, self._now() - began, size)
+        self.write_alone(frames)
+        return count
 
     def _general(self, body: bytes) -> None:
         """Handle one frame that is no plain add.

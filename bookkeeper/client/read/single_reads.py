@@ -19,7 +19,7 @@ from bookkeeper.codec import NO_LAC, ReadReplies
 from bookkeeper.errors import BookieError
 from bookkeeper.ids import BookieId
 from bookkeeper.ledger import HEADER
-from bookkeeper.ledger.read import HedgedReads, ReadShare, plan_reads
+from bookkeeper.ledger.read import HedgedReads, LoneReads, ReadShare, plan_reads
 from bookkeeper.net.replies.deliveries import read_reply
 from bookkeeper.seams import Buffer
 from bookkeeper.wire import Reply
@@ -35,6 +35,11 @@ class SingleReads:
         self._wanted: dict[int, _Waiting] = {}
         self._loop = asyncio.get_running_loop()
         self._hedged: HedgedReads[_PendingReads] = HedgedReads(source.read_config.hedge_ms)
+        self._lone = LoneReads()
+        self._latest: asyncio.Future[bytes] = self._loop.create_future()
+        """The first read of the latest turn."""
+        self._latest.cancel()
+        self._timeout_s = source.services.config.request_timeout_ms / 1000
 
     @property
     def is_first(self) -> bool:
@@ -44,16 +49,28 @@ class SingleReads:
     def read(self, entry_id: int) -> asyncio.Future[bytes]:
         """The payload of an entry. Fails as :meth:`EntrySource.read`."""
         future: asyncio.Future[bytes] = self._loop.create_future()
-        if not self._wanted:
+        wanted = self._wanted
+        if not wanted:
+            if self._lone.at_once and self._latest.done():
+                self._latest = future
+                self._send({entry_id: [future]})
+                return future
             self._loop.call_soon(self._on_turn)
-        if (waiting := self._wanted.get(entry_id)) is None:
-            self._wanted[entry_id] = [future]
+            wanted[entry_id] = [future]
+        elif (waiting := wanted.get(entry_id)) is None:
+            wanted[entry_id] = [future]
         else:
             waiting.append(future)
         return future
 
     def _on_turn(self) -> None:
         wanted, self._wanted = self._wanted, {}
+        self._lone.on_turn(len(wanted), under_way=not self._latest.done())
+        (self._latest, *_), *_ = wanted.values()
+        self._send(wanted)
+
+    def _send(self, wanted: dict[int, _Waiting]) -> None:
+        """Ask for these entries."""
         source = self._source
         plan = plan_reads(wanted, source.record.metadata, source.order, source.run_length)
         for first, count in plan.runs:
@@ -71,11 +88,11 @@ class SingleReads:
                 source.read(entry_id).add_done_callback(_Handover(source, entry_id, [wanted[entry_id]]))
             return
         now = self._loop.time()
-        asked = _PendingReads(self, source, share.order, bookie, now, {entry_id: wanted[entry_id] for entry_id in ids})
+        waiting = wanted if len(ids) == len(wanted) else {entry_id: wanted[entry_id] for entry_id in ids}
+        asked = _PendingReads(self, source, share.order, bookie, now, waiting)
         if self._hedged.on_asked(asked, now):
             self._set_timer()
-        deadline = now + source.services.config.request_timeout_ms / 1000
-        connection.reads_nowait(source.record.ledger_id, ids, deadline, asked)
+        connection.reads_nowait(source.record.ledger_id, ids, now + self._timeout_s, asked)
 
     def _set_timer(self) -> None:
         if self._hedged.wake_at is not None:
@@ -124,14 +141,15 @@ class _PendingReads:
         )
         if lac != NO_LAC:
             source.on_lac(lac)
-        waiting, end = self._waiting, source.end
+        waiting = self._waiting
+        if (end := source.end) in entry_ids and payloads[at := entry_ids.index(end)] is not None:
+            source.on_end(HEADER.unpack_from(buffer, replies.begins[picked[at]])[3])
         for i, entry_id, payload in zip(picked, entry_ids, payloads, strict=True):
-            if payload is None or entry_id not in waiting:
+            futures = waiting.pop(entry_id, None) if payload is not None else None
+            if futures is None:
                 self.answered(entry_id, read_reply(replies, i, buffer))
                 continue
-            if entry_id == end:
-                source.on_end(HEADER.unpack_from(buffer, replies.begins[i])[3])
-            for future in waiting.pop(entry_id):
+            for future in futures:
                 if not future.done():
                     future.set_result(payload)
         if not waiting:

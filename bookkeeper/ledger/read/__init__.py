@@ -14,7 +14,7 @@ from bookkeeper.ledger.effects import WakeAt
 from bookkeeper.ledger.read.batch_support import BatchSupport
 from bookkeeper.ledger.read.hedged_reads import HedgedReads
 from bookkeeper.ledger.read.last_add_confirmed import KnownLac, LacByCoverage, LongPoll, Poll
-from bookkeeper.ledger.read.read_plan import ReadShare, RunLength, plan_reads
+from bookkeeper.ledger.read.read_plan import LoneReads, ReadShare, RunLength, plan_reads
 from bookkeeper.ledger.read.reader import (
     AskBookie,
     DeliverEntries,
@@ -36,6 +36,7 @@ __all__ = [
     "HedgedReads",
     "KnownLac",
     "LacByCoverage",
+    "LoneReads",
     "LongPoll",
     "Poll",
     "ReadShare",

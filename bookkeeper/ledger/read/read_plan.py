@@ -35,6 +35,30 @@ TOGETHER: Final = 8
 """How many entries of one turn one bookie is asked for before another gets a share. A bookie that has them in memory
 answers eight in little more time than one."""
 
+ALONE: Final = 16
+"""After so many turns of a single read that found no other one under way, the next read is sent at once and not at the
+end of its turn: a caller that waits for each of its reads has no other to send with it."""
+
+
+class LoneReads:
+    """Notices a caller that waits for each of its reads."""
+
+    __slots__ = ("_in_a_row", "at_once")
+
+    def __init__(self) -> None:
+        self.at_once = False
+        """Whether the next read is sent at once if none is under way then."""
+        self._in_a_row = 0
+
+    def on_turn(self, count: int, *, under_way: bool) -> None:
+        """``count`` entries are asked for together; ``under_way``: an earlier read is not answered yet."""
+        self._in_a_row = self._in_a_row + 1 if count == 1 and not under_way else 0
+        self.at_once = self._in_a_row >= ALONE
+
+    def validate_state(self) -> None:
+        """What must hold between any two calls. For tests."""
+        assert self.at_once is (self._in_a_row >= ALONE)
+
 
 class RunLength:
     """Decides how many entries one run asks for, from the sizes of the entries that came."""
@@ -96,8 +120,10 @@ def plan_reads(
     ``run_length(first, last)`` how many entries make one run."""
     if len(wanted) == 1:
         (entry_id,) = wanted
-        ensemble = metadata.fragment_of(entry_id).ensemble
-        return ReadPlan([], _shares(metadata, order(ensemble), [entry_id]))
+        turn = order(metadata.fragment_of(entry_id).ensemble)
+        if metadata.spec.is_striped:
+            return ReadPlan([], _shares(metadata, turn, [entry_id]))
+        return ReadPlan([], [ReadShare(turn[0], turn, [entry_id])])
     ids = alone = sorted(wanted)
     runs: list[tuple[int, int]] = []
     if not wanted.keys().isdisjoint([entry + 1 for entry in ids]):

@@ -14,17 +14,25 @@ Doubts = Callable[[BookieId], Any]
 class ReplicaOrder:
     """The order for one reader. Successive reads begin with successive bookies, so that all share the load."""
 
-    __slots__ = ("_turn",)
+    __slots__ = ("_of", "_orders", "_turn")
 
     def __init__(self) -> None:
         self._turn = 0
+        self._of: Sequence[BookieId] = ()
+        """The ensemble of the latest read."""
+        self._orders: list[tuple[BookieId, ...]] = []
+        """It, beginning with each of its bookies."""
 
     def next(self, ensemble: Sequence[BookieId], doubts: Doubts | None = None) -> Sequence[BookieId]:
         """The ensemble in the order of asking. ``doubts`` None: there are no doubts about any bookie."""
-        self._turn = (self._turn + 1) % len(ensemble)
-        order = (*ensemble[self._turn :], *ensemble[: self._turn])
+        if ensemble is not self._of:
+            self._of, size = ensemble, len(ensemble)
+            self._orders = [(*ensemble[turn:], *ensemble[:turn]) for turn in range(size)]
+        self._turn = (self._turn + 1) % len(self._orders)
+        order = self._orders[self._turn]
         return order if doubts is None else sorted(order, key=doubts)
 
     def validate_state(self) -> None:
         """What must hold between any two calls. For tests."""
         assert self._turn >= 0
+        assert all(order[0] == bookie for order, bookie in zip(self._orders, self._of, strict=True))

@@ -15,6 +15,7 @@ Rules
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import replace
 
 from bookkeeper import codec, wire
@@ -68,7 +69,10 @@ class TransactionMatcher:
         count = len(entry_ids)
         txn = self.ids.draw(count)
         reads = PendingReads(ledger_id, entry_ids, txn, deadline, count, sink)
-        self._waiting.update(dict.fromkeys(range(txn, txn + count), reads))
+        if count == 1:
+            self._waiting[txn] = reads
+        else:
+            self._waiting.update(dict.fromkeys(range(txn, txn + count), reads))
         self.outstanding += count
         return codec.encode_reads(Dialect.V3, ledger_id, entry_ids, txn)
 
@@ -81,12 +85,16 @@ class TransactionMatcher:
 
     def on_read_replies(self, replies: ReadReplies, buffer: Buffer) -> list[Delivery]:
         """Replies that hold an entry. Reads that were sent together get theirs together."""
+        waiting, txns = self._waiting, replies.txns
+        first = waiting.get(txns[0]) if txns else None
+        if isinstance(first, PendingReads) and len(txns) == first.left == len(first.entry_ids):
+            if (delivery := self._all_found(first, txns, buffer, replies)) is not None:
+                return [delivery]
         deliveries: list[Delivery] = []
-        waiting = self._waiting
         current: PendingReads | None = None
         picked: list[int] = []
         entries: list[int] = []
-        for i, txn in enumerate(replies.txns):
+        for i, txn in enumerate(txns):
             pending = waiting.get(txn)
             if not isinstance(pending, PendingReads):
                 if pending is not None and pending.key[0] is Operation.READ:
@@ -97,19 +105,32 @@ class TransactionMatcher:
             del waiting[txn]
             if pending is not current:
                 if current is not None:
-                    self._found(current, picked)
+                    self._found(current, len(picked))
                 current, picked, entries = pending, [], []
                 if pending.sink is not None:
                     deliveries.append(DeliverReads(pending.sink, buffer, replies, picked, entries))
             picked.append(i)
             entries.append(pending.entry_ids[txn - pending.first_txn])
         if current is not None:
-            self._found(current, picked)
+            self._found(current, len(picked))
         return deliveries
 
-    def _found(self, reads: PendingReads, picked: list[int]) -> None:
-        self.outstanding -= len(picked)
-        reads.count_down(len(picked))
+    def _all_found(
+        self, reads: PendingReads, txns: array[int], buffer: Buffer, replies: ReadReplies
+    ) -> DeliverReads | None:
+        """Most often a chunk is the replies to all reads that were sent together, in order. None: it is not."""
+        count, sink = len(txns), reads.sink
+        if sink is None or (count > 1 and txns.tolist() != list(range(reads.first_txn, reads.first_txn + count))):
+            return None
+        for txn in txns:
+            del self._waiting[txn]
+        self.outstanding -= count
+        reads.left, reads.sink = 0, None
+        return DeliverReads(sink, buffer, replies, list(range(count)), reads.entry_ids)
+
+    def _found(self, reads: PendingReads, count: int) -> None:
+        self.outstanding -= count
+        reads.count_down(count)
 
     def on_reply(self, header: wire.RequestHeader, reply: wire.Reply) -> list[Delivery]:
         """Any other reply."""

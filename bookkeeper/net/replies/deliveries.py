@@ -124,6 +124,9 @@ class PendingRequest:
         return self.waiter is None
 
 
+_BEYOND: Final = 1 << STREAM_SHIFT
+
+
 class TransactionIds:
     """Transaction ids of requests: from 1 to 2**40 - 1, then again from 1. Those of streamed adds are greater."""
 
@@ -134,11 +137,11 @@ class TransactionIds:
 
     def draw(self, count: int = 1) -> int:
         """Draw ``count`` consecutive ids. Returns the first."""
-        if self.last + count >= 1 << STREAM_SHIFT:
-            self.last = 0
-        first = self.last + 1
-        self.last += count
-        return first
+        last = self.last
+        if last + count >= _BEYOND:
+            last = 0
+        self.last = last + count
+        return last + 1
 
 
 # -- what a matcher tells the connection to do ---------------------------------------------------------------

@@ -272,6 +272,14 @@ class LedgerIndex:
                 return run
         return array("q")
 
+    def candidate(self, entry_id: int) -> Extent | None:
+        """The only extent that may hold the entry. None: see :meth:`candidates`."""
+        if self._in_order:
+            at = bisect_right(self._firsts, entry_id) - 1
+            if at >= 0 and entry_id < (extent := self._extents[at]).end:
+                return extent
+        return None
+
     def candidates(self, entry_id: int) -> Iterator[Extent]:
         """Extents that may hold the entry, newest first."""
         if self._in_order:

@@ -32,15 +32,23 @@ class CachedReads:
         self._reader = reader
         self._room = memoryview(bytearray())
         """Memory that every run uses again, because fresh memory costs more than the read."""
+        self._one = self._room
+        """The part of it that the latest single record had."""
 
     def answer(self, state: LedgerDescriptor, reads: Reads, i0: int, frame_max: int) -> Answers:
         """Replies to the reads from ``i0`` on, as far as they are of this ledger and in memory."""
         step = state.read_hint
-        fitting = RUN_BYTES // step or 1
-        limit = fitting if fitting < RUN_MAX else RUN_MAX
-        ids = reads.entry_ids[i0 : i0 + _same(reads.ledger_ids, i0, limit)]
-        records = self._room_for(len(ids) * step)
-        ready = self._read(state, ids, records, step)
+        if len(reads.entry_ids) == i0 + 1:  # whoever waits for each entry asks for one at a time
+            records = self._one
+            if len(records) != step:
+                records = self._one = self._room_for(step)[:step]
+            ready = self._read_one(state, reads.entry_ids[i0], records)
+        else:
+            fitting = RUN_BYTES // step or 1
+            limit = fitting if fitting < RUN_MAX else RUN_MAX
+            ids = reads.entry_ids[i0 : i0 + _same(reads.ledger_ids, i0, limit)]
+            records = self._room_for(len(ids) * step)
+            ready = self._read(state, ids, records, step)
         answers = answer_reads(reads, i0, ready, records, step, state.lac, frame_max)
         if answers.n:
             self._reader.stats.reads_inline += answers.n
@@ -54,6 +62,22 @@ class CachedReads:
         if not self._room:
             self._room = memoryview(bytearray(RUN_BYTES))
         return self._room
+
+    def _read_one(self, state: LedgerDescriptor, entry_id: int, records: memoryview) -> int:
+        """Read one record; 1 if it was in memory, else 0."""
+        reader = self._reader
+        try:
+            found = reader.places.find(state, entry_id)
+            if not found or found >= reader.unwritten.cached_below:
+                return 0
+            got = reader.source_of(found >> LOG_SHIFT).pread_cached_into(records, found & OFFSET_MASK)
+        except (PageMissing, CorruptionError, OSError):
+            return 0  # EntryReader.read meets the error again, and reports it
+        if got is None:
+            return 0
+        if got != len(records):  # the end of the log; behind it are bytes of an earlier record
+            records[got:] = bytes(len(records) - got)
+        return 1
 
     def _read(self, state: LedgerDescriptor, ids: array[int], records: memoryview, step: int) -> int:
         """Read records into ``records``, one at every ``step`` bytes. Returns how many were in memory."""
@@ -86,11 +110,7 @@ class CachedReads:
         """
         tail = state.index.tail
         first, places = tail.first, tail.places
-        if len(ids) == 1:
-            at = ids[0] - first
-            if 0 <= at < len(places) and (place := places[at]):
-                return (place,)
-        elif places and min(ids) >= first and max(ids) < first + len(places):
+        if places and min(ids) >= first and max(ids) < first + len(places):
             found = [places[entry_id - first] for entry_id in ids]
             if all(found):
                 return found

@@ -55,9 +55,12 @@ class EntryPlaces:
         Raises:
             PageMissing: an index page must be read first.
         """
-        if found := state.index.get_recent(entry_id):
+        index = state.index
+        if found := index.get_recent(entry_id):
             return found
-        for extent in state.index.candidates(entry_id):
+        if (extent := index.candidate(entry_id)) is not None:
+            return self.page(extent, held)[entry_id - extent.first]
+        for extent in index.candidates(entry_id):
             if found := self.page(extent, held)[entry_id - extent.first]:
                 return found
         return 0
