@@ -1,4 +1,5 @@
-"""The hot path of a reader: runs of entries of one record are read as one thing, and numbers become columns.
+"""The hot paths: a reader's runs of entries of one record are read as one thing, and numbers become columns; a writer's
+values become an entry, and the results of their appends.
 
 A *lone* entry holds one value and nothing else, as a writer leaves it that waits for each record: no key, no headers,
 no producer, not compressed.
@@ -27,5 +28,16 @@ lone_records = _codec.lone_records
 lone_columns = _codec.lone_columns
 rising = _codec.rising
 repeated = _codec.repeated
+entry_of_values = _codec.entry_of_values
+append_results = _codec.append_results
 
-__all__ = ["count_lone", "lone_columns", "lone_records", "lone_values", "repeated", "rising"]
+__all__ = [
+    "append_results",
+    "count_lone",
+    "entry_of_values",
+    "lone_columns",
+    "lone_records",
+    "lone_values",
+    "repeated",
+    "rising",
+]

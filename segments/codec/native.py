@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 
-"""Runs of lone entries, compiled: the same functions and results as ``pure``.
+"""Runs of lone entries, and entries of values, compiled: the same functions and results as ``pure``.
 
 Only importable as the extension that ``setup.py`` builds.
 """
@@ -18,13 +18,14 @@ from cython.cimports.bookkeeper.codec.native.tuples import bk_tuple_filled, bk_t
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cython.cimports.cpython.object import PyObject
 from cython.cimports.cpython.ref import Py_INCREF
-from cython.cimports.libc.string import memcpy
+from cython.cimports.libc.string import memcpy, memset
 
 bk_crc_init()
 
 _HEADER = cython.declare(cython.Py_ssize_t, 56)
 _HEAD = cython.declare(cython.Py_ssize_t, 88)
 """The header, the one batch without a producer's name, and the offsets of the one value."""
+_BATCH = cython.declare(cython.Py_ssize_t, 24)
 _CRC_AT = cython.declare(cython.Py_ssize_t, 52)
 _LARGEST = cython.declare(cython.longlong, 0x7FFFFFFF)
 
@@ -39,6 +40,16 @@ def _u32(p: cython.p_uchar) -> cython.uint:
         | cython.cast(cython.uint, p[2]) << 16
         | cython.cast(cython.uint, p[3]) << 24
     )
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _put32(p: cython.p_uchar, value: cython.uint) -> cython.void:
+    p[0] = cython.cast(cython.uchar, value)
+    p[1] = cython.cast(cython.uchar, value >> 8)
+    p[2] = cython.cast(cython.uchar, value >> 16)
+    p[3] = cython.cast(cython.uchar, value >> 24)
 
 
 @cython.cfunc
@@ -210,4 +221,63 @@ def repeated(value: cython.longlong, n: cython.Py_ssize_t):
     p: cython.p_uchar = bytes_at(made)
     for i in range(size):
         memcpy(p + 8 * i, cython.address(value), 8)
+    return made
+
+
+def entry_of_values(header: bytes, batch: bytes, values: list):
+    i: cython.Py_ssize_t
+    n: cython.Py_ssize_t = len(values)
+    size: cython.Py_ssize_t
+    at: cython.uint = 0
+    total: cython.longlong = 0
+    crc: cython.uint
+    if PyBytes_GET_SIZE(header) != _HEADER or PyBytes_GET_SIZE(batch) != _BATCH:
+        raise ValueError(f"a header of {len(header)} bytes and a batch of {len(batch)}")
+    for i in range(n):
+        value = values[i]
+        if not isinstance(value, bytes):
+            raise TypeError("a value is not bytes")
+        total += PyBytes_GET_SIZE(value)
+    if total > _LARGEST:
+        raise ValueError("more than 2 GiB of values")
+    begin: cython.Py_ssize_t = _HEADER + _BATCH
+    data: cython.Py_ssize_t = begin + ((4 * (n + 1) + 7) & ~7)
+    whole: cython.Py_ssize_t = data + cython.cast(cython.Py_ssize_t, (total + 7) & ~7)
+    made = new_bytes(whole)
+    p: cython.p_uchar = bytes_at(made)
+    memcpy(p, PyBytes_AS_STRING(header), _CRC_AT)
+    memcpy(p + _HEADER, PyBytes_AS_STRING(batch), _BATCH)
+    memset(p + data - 4, 0, 4)
+    _put32(p + begin, 0)
+    for i in range(n):
+        value = values[i]
+        size = PyBytes_GET_SIZE(value)
+        memcpy(p + data + at, PyBytes_AS_STRING(value), size)
+        at += cython.cast(cython.uint, size)
+        _put32(p + begin + 4 * (i + 1), at)
+    memset(p + data + at, 0, whole - data - at)
+    crc = bk_crc32c(bk_crc32c(0, p, _CRC_AT), p + _HEADER, whole - _HEADER)
+    _put32(p + _CRC_AT, crc)
+    return made
+
+
+def append_results(records: cython.Py_ssize_t, segment, entry, seq_no: cython.longlong, txids, place, result):
+    made: list = []
+    if txids is not None and len(txids) != records:
+        raise ValueError(f"{len(txids)} transaction ids for {records} records")
+    i: cython.Py_ssize_t
+    for i in range(records):
+        where = bk_tuple_of(place, 3)
+        _put(where, 0, segment)
+        _put(where, 1, entry)
+        _put(where, 2, i)
+        bk_tuple_filled(where)
+        one = bk_tuple_of(result, 5)
+        _put(one, 0, where)
+        _put(one, 1, where)
+        _put(one, 2, seq_no + i)
+        _put(one, 3, None if txids is None else txids[i])
+        _put(one, 4, False)
+        bk_tuple_filled(one)
+        made.append(one)
     return made

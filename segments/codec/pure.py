@@ -14,6 +14,7 @@ _HEAD: Final = struct.Struct("<3sBBBHIIqqqII4xIIHHqqii")
 """The header, the one batch without a producer's name, and the offsets of the one value."""
 _CRC_AT: Final = 52
 _HEADER_SIZE: Final = 56
+_BATCH_SIZE: Final = 24
 _DATA: Final = 1
 _LARGEST: Final = 2**31 - 1
 _new: Final[Any] = tuple.__new__
@@ -150,6 +151,55 @@ def repeated(value: int, n: int) -> bytes:
         OverflowError: it does not fit.
     """
     return array("q", [value]).tobytes() * n
+
+
+def entry_of_values(header: bytes, batch: bytes, values: list[bytes]) -> bytes:
+    """The bytes of an entry of values: its header and checksum, its one batch without a name, the offsets of the
+    values, and the values.
+
+    Args:
+        header: 56 bytes that say how large the body is; the last four, the checksum's, do not matter.
+        batch: 24 bytes.
+
+    Raises:
+        ValueError: header or batch have another size, or the values have more than 2 GiB together.
+        TypeError: a value is not bytes.
+    """
+    if len(header) != _HEADER_SIZE or len(batch) != _BATCH_SIZE:
+        raise ValueError(f"a header of {len(header)} bytes and a batch of {len(batch)}")
+    if any(not isinstance(value, bytes) for value in values):
+        raise TypeError("a value is not bytes")
+    total = sum(map(len, values))
+    if total > _LARGEST:
+        raise ValueError("more than 2 GiB of values")
+    offsets = array("i", accumulate(map(len, values), initial=0)).tobytes()
+    body = b"".join((batch, offsets, bytes(-len(offsets) & 7), *values, bytes(-total & 7)))
+    crc = crc32c(body, crc32c(header[:_CRC_AT]))
+    return b"".join((header[:_CRC_AT], crc.to_bytes(4, "little"), body))
+
+
+def append_results(
+    records: int, segment: int, entry: int, seq_no: int, txids: Sequence[int | None] | None, place: type, result: type
+) -> list[Any]:
+    """What the appends of an entry's records return, each a named tuple of (position, position, sequence number,
+    transaction id, False).
+
+    Args:
+        seq_no: the number of the first record.
+        txids: one for each record; None: they have none.
+        place: the class of positions, named tuples of (segment, entry, slot).
+        result: the class of the results.
+
+    Raises:
+        ValueError: there is not one transaction id for each record.
+    """
+    each = [None] * records if txids is None else txids
+    if len(each) != records:
+        raise ValueError(f"{len(each)} transaction ids for {records} records")
+    return [
+        _new(result, (where := _new(place, (segment, entry, n)), where, seq_no + n, txid, False))
+        for n, txid in enumerate(each)
+    ]
 
 
 def _append_ms(payloads: Sequence[bytes], a: int, b: int) -> list[int]:

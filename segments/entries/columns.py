@@ -41,13 +41,41 @@ class BytesColumn:
         offsets = array("i", accumulate(map(len, strings), initial=0))
         return cls(_little(offsets), data)
 
+    @property
+    def size(self) -> int:
+        """The bytes of all strings."""
+        return len(self.data)
+
+
+class ByteStrings:
+    """The same column while its strings lie where their owners have put them. Encoding an entry copies them once, into
+    the entry; whoever wants the column has them joined."""
+
+    __slots__ = ("size", "strings")
+
+    def __init__(self, strings: list[bytes]) -> None:
+        """``strings`` must not be changed any more."""
+        self.strings = strings
+        self.size = sum(map(len, strings))
+        """The bytes of all strings."""
+
+    @property
+    def offsets(self) -> bytes:
+        """As :attr:`BytesColumn.offsets`."""
+        return _little(array("i", accumulate(map(len, self.strings), initial=0)))
+
+    @property
+    def data(self) -> bytes:
+        """As :attr:`BytesColumn.data`."""
+        return b"".join(self.strings)
+
 
 @dataclass(frozen=True, slots=True)
 class RecordColumns:
     """Some records, as columns. A column that no record uses is None."""
 
     count: int
-    values: BytesColumn
+    values: BytesColumn | ByteStrings
     keys: BytesColumn | None = None
     key_bits: bytes | None = None
     """Which records have a key; None if all have, or none."""
@@ -74,6 +102,11 @@ class RecordColumns:
         if txids is None or not values:
             return cls(len(values), column)
         return cls(len(values), column, txids=_little(array("q", txids)), first_txid=txids[0], last_txid=txids[-1])
+
+    @classmethod
+    def of_gathered(cls, values: list[bytes]) -> RecordColumns:
+        """The columns of records that have only a value; the values, which must be bytes, are not joined yet."""
+        return cls(len(values), ByteStrings(values))
 
     @classmethod
     def of_records(cls, records: Sequence[Record]) -> RecordColumns:
@@ -126,9 +159,7 @@ class RecordColumns:
             for column in (self.key_bits, self.txids, self.txid_bits, self.events, self.event_bits)
             if column is not None
         ) + sum(
-            len(column.offsets) + len(column.data)
-            for column in (self.values, self.keys, self.headers)
-            if column is not None
+            len(column.offsets) + column.size for column in (self.values, self.keys, self.headers) if column is not None
         )
 
 
@@ -285,7 +316,7 @@ def _join_bits(parts: Sequence[tuple[int, bool, bytes | None]]) -> bytes | None:
     )
 
 
-def _join_bytes(parts: Sequence[tuple[int, BytesColumn | None]]) -> BytesColumn:
+def _join_bytes(parts: Sequence[tuple[int, BytesColumn | ByteStrings | None]]) -> BytesColumn:
     """A part without the column has empty strings."""
     data = b"".join(column.data for _, column in parts if column is not None)
     offsets = array("i", [0])
@@ -314,6 +345,7 @@ def _native(raw: bytes, code: Literal["i", "q"]) -> array[int]:
 
 _BIG_ENDIAN: Final = struct.pack("=H", 1) != struct.pack("<H", 1)
 __all__ = [
+    "ByteStrings",
     "BytesColumn",
     "RecordColumns",
     "bits_of",

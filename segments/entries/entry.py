@@ -7,7 +7,8 @@ from typing import Final
 
 from bookkeeper.amounts import counted
 from bookkeeper.codec import crc32c
-from segments.entries.columns import RecordColumns
+from segments.codec import entry_of_values
+from segments.entries.columns import ByteStrings, RecordColumns
 from segments.entries.compression import Compression
 from segments.entries.compression import compress as compress_body
 from segments.entries.layout import (
@@ -32,6 +33,8 @@ from segments.errors import RecordTooLargeError
 _PIECE_MAX: Final = BODY_MAX - PIECE.size
 _EASY: Final = 64 * 1024
 """A value of up to so many bytes is copied once more, where that costs less than a call."""
+_GATHERED_MAX: Final = BODY_MAX // 2
+"""Values that fit into an entry for certain, with their offsets: a writer's group has fewer."""
 _ZEROS: Final = tuple(bytes(n) for n in range(8))
 
 
@@ -52,8 +55,12 @@ def encode_entry(
     Raises:
         RecordTooLargeError: they do not fit into one entry: use ``encode_pieces``, or fewer records.
     """
-    if columns.count == 1 and not (batches or compression) and columns.is_plain and len(columns.values.data) <= _EASY:
-        return _lone_entry(columns.values.data, first_seq_no, append_ms, snapshot_entry)
+    if not (batches or compression) and columns.is_plain:
+        values = columns.values
+        if columns.count == 1 and values.size <= _EASY:
+            return _lone_entry(values.data, first_seq_no, append_ms, snapshot_entry)
+        if isinstance(values, ByteStrings) and values.size <= _GATHERED_MAX:
+            return _gathered_entry(values, first_seq_no, append_ms, snapshot_entry)
     flags, parts, size = _body(columns, batches)
     if size > BODY_MAX:
         raise RecordTooLargeError(
@@ -83,6 +90,16 @@ def _lone_entry(value: bytes, first_seq_no: int, append_ms: int, snapshot_entry:
     )[:CRC_AT]
     body = b"".join((ONE_BATCH.pack(1, 0, 0, 0, 0, 0, size), value, zeros))
     return b"".join((header, CRC.pack(crc32c(body, crc32c(header))), body))
+
+
+def _gathered_entry(values: ByteStrings, first_seq_no: int, append_ms: int, snapshot_entry: int) -> bytes:
+    """The same bytes for records with a value and nothing else, as a busy writer makes them."""
+    count = len(values.strings)
+    stored = BATCH.size + padded(4 * (count + 1)) + padded(values.size)
+    header = HEADER.pack(
+        MAGIC, VERSION, EntryKind.DATA, 0, 0, count, 1, first_seq_no, append_ms, snapshot_entry, stored, stored, 0
+    )
+    return entry_of_values(header, BATCH.pack(count, 0, 0, 0, 0), values.strings)
 
 
 def fits_one_entry(columns: RecordColumns, batches: Sequence[EntryBatch] = ()) -> bool:

@@ -123,7 +123,7 @@ class EntrySender:
             group.txids = [*clocks]
             return RecordColumns.of_records(group.records()), group.txids
         if not group.general and group.txids is None:
-            return RecordColumns.of_values(group.items), None
+            return RecordColumns.of_gathered(group.items), None
         records = group.records()
         return RecordColumns.of_records(records), [record.txid for record in records]
 

@@ -6,9 +6,9 @@ import asyncio
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import count, repeat
 from typing import Any, Final
 
+from segments.codec import append_results
 from segments.entries.columns import BytesColumn, RecordColumns
 from segments.entries.layout import EntryKind
 from segments.entries.sections import EntryBatch
@@ -58,9 +58,7 @@ class OrderedGroup:
                 if not future.done():
                     future.set_result(_RESULT((where, where, first_seq_no, None if txids is None else txids[0], False)))
                 return
-            positions = list(map(_POSITION, zip(repeat(segment), repeat(entry), range(records))))
-            each: Iterable[int | None] = repeat(None) if txids is None else txids
-            results = map(_RESULT, zip(positions, positions, count(first_seq_no), each, repeat(False)))
+            results = append_results(records, segment, entry, first_seq_no, txids, Position, AppendResult)
             for future, result in zip(group.futures, results):  # noqa: B905 - both are as long as the group
                 try:
                     future.set_result(result)

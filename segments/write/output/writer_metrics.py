@@ -63,7 +63,7 @@ class WriterMetrics:
     def durable(self, log: OrderedGroup) -> None:
         """All entries of a group are durable."""
         self.records.add(log.columns.count)
-        self.bytes.add(len(log.columns.values.data))
+        self.bytes.add(log.columns.values.size)
         self.groups.add()
         if log is self._timed:
             self.append_seconds.observe(self._now() - self._began)
