@@ -87,9 +87,12 @@ class TransactionMatcher:
         """Replies that hold an entry. Reads that were sent together get theirs together."""
         waiting, txns = self._waiting, replies.txns
         first = waiting.get(txns[0]) if txns else None
-        if isinstance(first, PendingReads) and len(txns) == first.left == len(first.entry_ids):
-            if (delivery := self._all_found(first, txns, buffer, replies)) is not None:
-                return [delivery]
+        if (
+            isinstance(first, PendingReads)
+            and len(txns) == first.left == len(first.entry_ids)
+            and (whole := self._all_found(first, txns, buffer, replies)) is not None
+        ):
+            return [whole]
         deliveries: list[Delivery] = []
         current: PendingReads | None = None
         picked: list[int] = []

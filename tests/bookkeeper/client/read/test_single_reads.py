@@ -10,7 +10,7 @@ import pytest
 
 from bookkeeper import wire
 from bookkeeper.errors import DataMissingError
-from bookkeeper.ledger.read.read_plan import TOGETHER
+from bookkeeper.ledger.read.read_plan import ALONE, TOGETHER
 from bookkeeper.wire import Status
 from tests.bookkeeper.client.scripted import CONFIG, ScriptedCluster, written
 
@@ -69,6 +69,45 @@ def test_many_strangers_are_shared_out_among_the_bookies_and_few_stay_together(
                         assert counts[-1] - counts[-shares] <= 1, "equal shares"
                     elif shares == ensemble:
                         assert counts[0] > 0
+
+    ScriptedCluster().run(story)
+
+
+@BOTH
+def test_a_caller_that_waits_for_each_read_asks_in_the_same_turn_and_others_share_theirs(protocol: Protocol) -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with (
+            cluster.connect(replace(CONFIG, protocol=protocol)) as bk,
+            await bk.open_ledger(await written(bk)) as reader,
+        ):
+            turns: list[int] = []
+
+            async def turns_of(entry: int) -> None:
+                """How many turns of the loop pass before the request is sent."""
+                before = sent()
+                read = asyncio.ensure_future(reader.read_entry(entry))
+                await asyncio.sleep(0)  # the task's first step
+                turns.append(0 if sent() > before else 1)
+                assert await read == b"%d" % entry
+
+            def sent() -> int:
+                return sum(connection.sent_bytes + connection.unsent for connection in connections)
+
+            await asyncio.gather(*map(reader.read_entry, (0, 9, 20)))
+            pool = bk.services.pool
+            connections = [found for b in reader.metadata.bookies if (found := pool.ready(b)) is not None]
+            assert len(connections) == 3
+            for _ in range(ALONE + 2):
+                await turns_of(7)
+            assert turns == [1] * ALONE + [0, 0]
+            for bookie in cluster.bookies:
+                bookie.requests.clear()
+            wanted = [7, 3, 4, 30, 5, 31]
+            assert await asyncio.gather(*map(reader.read_entry, wanted)) == [b"%d" % i for i in wanted]
+            assert asked(cluster) == [(3, 3), (7, 1), (30, 2)], "only the first of many was sent alone"
+            turns.clear()
+            await turns_of(7)
+            assert turns == [1]
 
     ScriptedCluster().run(story)
 

@@ -11,9 +11,11 @@ from bookkeeper.ids import BookieId
 from bookkeeper.ledger import LedgerMetadata, QuorumSpec
 from bookkeeper.ledger.digest import DigestType
 from bookkeeper.ledger.read.read_plan import (
+    ALONE,
     ENTRY_BYTES_GUESS,
     RUN_ENTRIES_MAX,
     TOGETHER,
+    LoneReads,
     ReadPlan,
     ReadShare,
     RunLength,
@@ -153,3 +155,17 @@ def test_every_entry_is_asked_for_once_at_a_bookie_that_holds_it(metadata: Ledge
     for first, count in plan.runs:
         assert count > 1
         assert metadata.fragment_of(first) == metadata.fragment_of(first + count - 1)
+
+
+def test_a_caller_that_waits_for_each_read_is_noticed_until_it_asks_for_two() -> None:
+    lone = validated(LoneReads)()
+
+    def at_once_after(count: int, *, under_way: bool = False) -> bool:
+        lone.on_turn(count, under_way=under_way)
+        return lone.at_once
+
+    assert [at_once_after(1) for _ in range(ALONE)] == [False] * (ALONE - 1) + [True]
+    assert at_once_after(1)
+    assert not at_once_after(2)
+    assert [at_once_after(1) for _ in range(ALONE)][-1]
+    assert not at_once_after(1, under_way=True)

@@ -61,6 +61,26 @@ def test_reads_sent_together_are_delivered_together_whatever_is_between() -> Non
     assert matcher.outstanding == 0
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (0, 1, 1), (0, 1), (0,)])
+def test_replies_to_all_reads_of_one_call_are_matched_in_whatever_order_they_come(order: tuple[int, ...]) -> None:
+    matcher, sink, ids = Checked(), Sink(), [4, 6, 8]
+    matcher.send_reads(LEDGER, ids, 5.0, sink)
+    cut, data = entries(V3, *[(1 + at, ids[at]) for at in order])
+    once = list(dict.fromkeys(order))
+    assert matcher.on_read_replies(cut, data) == [
+        DeliverReads(sink, data, cut, [order.index(at) for at in once], [ids[at] for at in once])
+    ]
+    assert matcher.outstanding == 3 - len(once)
+    left = [at for at in range(3) if at not in once]
+    if left:
+        cut, data = entries(V3, *[(1 + at, ids[at]) for at in left])
+        assert matcher.on_read_replies(cut, data) == [
+            DeliverReads(sink, data, cut, list(range(len(left))), [ids[at] for at in left])
+        ]
+    assert matcher.outstanding == 0 and matcher.next_deadline() is None
+    assert matcher.on_read_replies(cut, data) == [], "a second reply belongs to nobody"
+
+
 def test_an_entry_that_answers_no_read_is_dropped() -> None:
     matcher = Checked()
     matcher.send(wire.ForceLedger(LEDGER), 5.0, Waiter())

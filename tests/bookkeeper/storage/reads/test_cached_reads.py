@@ -99,6 +99,10 @@ def test_wherever_places_are_kept_the_same_entries_are_found(disk: RecordingDisk
             assert [entry for _, entry, _ in some] == [read(engine, workers, 1, entry) for entry, _, _ in some]
             got += [entry for entry, _, _ in some]
             at += len(some) or 1
+        for entry in (*wanted[::40], *wanted[-4:]):
+            alone = answered(engine, reads_of((1, entry)))
+            assert [one for one, _, _ in alone] == ([entry] if entry in got else []), "alone"
+            assert [one for _, one, _ in alone] == [read(engine, workers, 1, entry) for _ in alone]
         return got
 
     def put(ids: list[int], *, checkpoint: bool) -> None:
@@ -124,16 +128,18 @@ def test_wherever_places_are_kept_the_same_entries_are_found(disk: RecordingDisk
 
 
 @pytest.mark.rule("B7")
-def test_what_an_earlier_read_left_in_memory_is_no_part_of_a_record(disk: RecordingDisk) -> None:
-    """The log ends in the middle of a record that was read whole before."""
+@pytest.mark.parametrize("times", [1, 2])
+def test_what_an_earlier_read_left_in_memory_is_no_part_of_a_record(disk: RecordingDisk, times: int) -> None:
+    """The log ends in the middle of a record that was read whole before, alone or in a run."""
     engine, workers = open_engine(disk, ROOMY)
     add(engine, 1, 0)
     settle(engine, workers)
-    entry = answered(engine, reads_of((1, 0)))[0][1]
+    wanted = reads_of(*[(1, 0)] * times)
+    entry = answered(engine, wanted)[0][1]
     path, at = next((path, at) for path in log_paths(disk) if (at := disk.read_file(path).find(record(entry))) > 0)
     del disk.names[path].data[at + len(entry) :]
     assert read_record(disk.read_file(path), at, 1, 0) is None
-    assert answered(engine, reads_of((1, 0))) == []
+    assert answered(engine, wanted) == []
 
 
 def test_runs_are_bounded_and_any_size_of_entry_is_learned(disk: RecordingDisk) -> None:
