@@ -144,7 +144,7 @@ class Writer(WriterFront):
             RecordTooLargeError, TxidOrderError, StreamClosedError, OwnershipLostError: nothing was appended.
         """
         machine = self._machine
-        if type(record) is bytes and txid is None and len(record) <= machine.easy:
+        if type(record) is bytes and txid is None and (size := len(record)) <= machine.easy:
             future = self._new_future()
             group = machine.group
             items = group.items
@@ -153,7 +153,7 @@ class Writer(WriterFront):
                 group.futures.append(future)
             else:
                 group.promise(future, 1)
-            room = group.room = group.room - len(record) - RECORD_COST
+            room = group.room = group.room - size - RECORD_COST
             count = len(items)
             if room <= 0 or count == 1 or count >= machine.records_max:
                 self.appends.on_added()

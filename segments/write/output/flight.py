@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from segments.codec import append_results
 from segments.entries.columns import BytesColumn, RecordColumns
@@ -17,8 +17,6 @@ from segments.record import AppendResult
 from segments.write.appends.grouping import Group
 
 _INT32: Final = struct.Struct("<i")
-_POSITION: Final[Any] = partial(tuple.__new__, Position)
-_RESULT: Final[Any] = partial(tuple.__new__, AppendResult)
 
 
 def column_strings(column: BytesColumn) -> list[bytes]:
@@ -54,17 +52,18 @@ class OrderedGroup:
         if group.promises is None:
             records = self.columns.count
             if records == 1:  # one append at a time
-                where, (future,) = _POSITION((segment, entry, 0)), group.futures
+                (future,) = group.futures
                 if not future.done():
-                    future.set_result(_RESULT((where, where, first_seq_no, None if txids is None else txids[0], False)))
+                    future.set_result(*append_results(1, segment, entry, first_seq_no, txids, Position, AppendResult))
                 return
             results = append_results(records, segment, entry, first_seq_no, txids, Position, AppendResult)
-            for future, result in zip(group.futures, results):  # noqa: B905 - both are as long as the group
+            each = map(asyncio.Future.set_result, group.futures, results)
+            while True:
                 try:
-                    future.set_result(result)
+                    deque(each, 0)  # which takes no step of Python for each
+                    return
                 except asyncio.InvalidStateError:
-                    pass  # cancelled; asking each of them first would cost more
-            return
+                    pass  # cancelled, and the others follow; asking each of them first would cost more
         for future, first, number in group.promises:
             if not future.done():
                 last = first + number - 1

@@ -40,6 +40,17 @@ async def test_each_append_gets_the_positions_of_its_own_records(counts: tuple[i
         slot += count
 
 
+async def test_whoever_no_longer_waits_takes_nothing_from_those_behind() -> None:
+    group, futures = a_group(*[1] * 6)
+    for gone in (0, 2, 3, 5):
+        futures[gone].cancel()
+    OrderedGroup(group, RecordColumns.of_gathered(group.items), None, 40, 5).resolve(2, 7)
+    assert [future.result().position for future in futures if not future.cancelled()] == [
+        Position(2, 7, 1),
+        Position(2, 7, 4),
+    ]
+
+
 @pytest.mark.parametrize("counts", [(1, 1), (2, 1)])
 async def test_a_group_that_fails_gives_everybody_an_error_of_its_own(counts: tuple[int, ...]) -> None:
     group, futures = a_group(*counts)
