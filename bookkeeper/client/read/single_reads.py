@@ -145,8 +145,7 @@ class _PendingReads:
         if (end := source.end) in entry_ids and payloads[at := entry_ids.index(end)] is not None:
             source.on_end(HEADER.unpack_from(buffer, replies.begins[picked[at]])[3])
         for i, entry_id, payload in zip(picked, entry_ids, payloads, strict=True):
-            futures = waiting.pop(entry_id, None) if payload is not None else None
-            if futures is None:
+            if payload is None or (futures := waiting.pop(entry_id, None)) is None:
                 self.answered(entry_id, read_reply(replies, i, buffer))
                 continue
             for future in futures:

@@ -187,7 +187,7 @@ class OrderMatcher:
             line = lines.get(key)
             if line is not None and len(line) == 1 and not held:  # nearly always: does what _take does
                 del lines[key]
-                pending = line[0]
+                pending: _Waiting | None = line[0]
             else:
                 pending = self._take(key, deliveries)
             if not isinstance(pending, PendingReads):
