@@ -21,6 +21,8 @@ else:
         from segments.codec import native as _codec
     except ImportError:
         _codec = pure
+    if not hasattr(_codec, "append_results"):  # built from an earlier version
+        _codec = pure
 
 count_lone = _codec.count_lone
 lone_values = _codec.lone_values

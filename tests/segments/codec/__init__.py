@@ -12,7 +12,7 @@ native: ModuleType | None
 try:
     from segments.codec import native as _native
 
-    native = _native
+    native = _native if hasattr(_native, "append_results") else None  # else it was built from an earlier version
 except ImportError:
     native = None
 
