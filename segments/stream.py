@@ -22,7 +22,7 @@ from segments.error_translation import worded
 from segments.errors import PositionFormatError, StreamSealedError
 from segments.position import EARLIEST, LATEST, Position
 from segments.publish import StagedWriter, StreamPublisher
-from segments.publish.app_record import AppRecords
+from segments.publish.app_record import AppRecords, MayPublish
 from segments.publish.batch_key import AppRecord
 from segments.read import Reader, ReaderOptions, StreamEnd, StreamRange, StreamReading
 from segments.record import StoredRecord
@@ -103,6 +103,20 @@ class Stream(StreamFront):
     async def publisher(self, *, owner: str | None = None, take_over: bool = False) -> StreamPublisher:
         return await StreamPublisher.open(self.client, self.node, self.read_config, owner=owner, take_over=take_over)
 
+    async def publisher_for(self, by: str, may_publish: MayPublish, *, owner: str) -> StreamPublisher:
+        """Publish batches for somebody whom a gateway knows.
+
+        Args:
+            by: his name; an application that publishes its first batch is his.
+            may_publish: is asked about one that the stream remembers, and raises if he may not publish in its name.
+            owner: who claims the stream, for people.
+
+        Raises: as ``publisher``.
+        """
+        return await StreamPublisher.open(
+            self.client, self.node, self.read_config, owner=owner, by=by, may_publish=may_publish
+        )
+
     def stage(
         self, staging: str, app: str = "", *, patience_s: float = 0.0, compression: str | None = None
     ) -> StagedWriter:
@@ -124,6 +138,10 @@ class Stream(StreamFront):
     async def forget_app(self, app: str) -> bool:
         with worded(f"forgetting an application of stream {self.name}", self.name):
             return await AppRecords(self.client.metadata_store, self.id, self.name).forget(app)
+
+    async def hand_over_app(self, app: str, by: str) -> bool:
+        with worded(f"handing over an application of stream {self.name}", self.name):
+            return await AppRecords(self.client.metadata_store, self.id, self.name).hand_over(app, by)
 
     # -- reading ----------------------------------------------------------------------------------------
 

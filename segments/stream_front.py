@@ -223,6 +223,14 @@ class StreamFront(Closing):
     async def forget_app(self, app: str) -> bool:
         """Forget an application: what it publishes next counts as new. Returns whether it was known."""
 
+    @abstractmethod
+    async def hand_over_app(self, app: str, by: str) -> bool:
+        """Say whose an application is: only he, and who may administer the stream, publishes in its name through a
+        gateway. Empty: nobody's; then it becomes that of the next one who does. Returns whether it is known.
+
+        Raises: StreamConfigError: nobody can have this name. And as apps.
+        """
+
     # -- what it says -----------------------------------------------------------------------------------
 
     @abstractmethod

@@ -198,6 +198,7 @@ class Stream(Blocking[AsyncStream]):
     stage = making(AsyncStream.stage, Staged)
     apps = blocking(AsyncStream.apps)
     forget_app = blocking(AsyncStream.forget_app)
+    hand_over_app = blocking(AsyncStream.hand_over_app)
     watch = iterating(AsyncStream.watch)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""``bk stream apps``: list, forget."""
+"""``bk stream apps``: list, hand-over, forget."""
 
 from __future__ import annotations
 
@@ -27,6 +27,24 @@ def list_apps(metadata: str, as_json: bool, name: str) -> None:
     print_rows(as_json, f"applications of {name}", columns, rows, f"{name} remembers no applications")
 
 
+@apps.command("hand-over")
+@metadata_option
+@stream_argument
+@click.argument("app")
+@click.argument("who", required=False)
+@click.option("--nobody", is_flag=True, help="It becomes that of the next one who publishes in its name.")
+def hand_over(metadata: str, name: str, app: str, who: str | None, nobody: bool) -> None:
+    """Say whose an application is: WHO is the name by which gateways know him.
+
+    Through a gateway only he, and who may administer the stream, publishes in its name.
+    """
+    if nobody == (who is not None):
+        raise click.UsageError("name who gets it, or give --nobody")
+    if not with_stream(metadata, name, lambda stream: stream.hand_over_app(app, who or ""), changes=True):
+        raise _unknown(name, app)
+    click.echo(f"application {app} of {name} " + (f"belongs to {who}" if who else "belongs to nobody"))
+
+
 @apps.command()
 @metadata_option
 @stream_argument
@@ -34,8 +52,12 @@ def list_apps(metadata: str, as_json: bool, name: str) -> None:
 def forget(metadata: str, name: str, app: str) -> None:
     """Forget an application that has ended. A batch of it that comes again is written again."""
     if not with_stream(metadata, name, lambda stream: stream.forget_app(app), changes=True):
-        raise click.ClickException(f"{name} remembers no application {app}; `bk stream apps list {name}` shows them")
+        raise _unknown(name, app)
     click.echo(f"application {app} of {name} is forgotten")
+
+
+def _unknown(name: str, app: str) -> click.ClickException:
+    return click.ClickException(f"{name} remembers no application {app}; `bk stream apps list {name}` shows them")
 
 
 def _row(app: AppRecord) -> dict[str, object]:
@@ -47,4 +69,5 @@ def _row(app: AppRecord) -> dict[str, object]:
         "records": app.records,
         "published": from_ms(app.published_ms).isoformat(timespec="seconds"),
         "run": app.run,
+        "belongs_to": app.by,
     }

@@ -1,29 +1,39 @@
 """Shell and codec: what a stream remembers of the applications that publish to it, a value for each.
 
 They are never forgotten by age; ``bk stream apps forget`` does it. A new one is refused when there are ``APPS_MAX``.
+
+Format 2 says whose an application is, and is written only of those that are somebody's: a program that knows only
+format 1 refuses it, because it would let others publish in that name.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from bookkeeper.errors import NoSuchKeyError
-from bookkeeper.meta.store import Create, Operation, Set, Version, settled_delete
+from bookkeeper.errors import MetadataConflictError, NoSuchKeyError
+from bookkeeper.meta.store import Create, Operation, Set, Version, settled_delete, settled_set_if
 from segments.errors import BatchRefusedError, StreamCorruptError
 from segments.names import escape_name, stream_path, unescape_name
-from segments.publish.batch_key import AppRecord
+from segments.publish.batch_key import AppRecord, checked_publisher
 from segments.retention.checked_json import checked_fields, pack_json, unpack_json
 
 if TYPE_CHECKING:
     from bookkeeper.meta import Metadata
 
-FORMAT: Final = 1
+FORMAT: Final = 2
+"""The format of one that is somebody's."""
+NOBODYS: Final = 1
+"""The format of one that is nobody's."""
 _KINDS: Final = dict.fromkeys(("app", "query", "run"), str) | dict.fromkeys(
     ("base", "last", "first_seq_no", "records", "published_ms"), int
 )
 APPS_MAX: Final = 10_000
 """The most applications of one stream."""
+
+MayPublish: TypeAlias = Callable[[AppRecord], None]
+"""Raises if whoever asks may not publish in the name of this application."""
 
 
 class AppRecords:
@@ -50,7 +60,7 @@ class AppRecords:
 
     def write(self, record: AppRecord, expected: Version | None) -> Operation:
         """The part of a write that remembers one. None: it must not be there yet."""
-        value = pack_json(FORMAT, asdict(record))
+        value = _packed(record)
         if expected is None:
             return Create(self._path(record.app), value)
         return Set(self._path(record.app), value, expected)
@@ -89,14 +99,39 @@ class AppRecords:
             return False
         return True
 
+    async def hand_over(self, app: str, by: str) -> bool:
+        """Give one to somebody else; empty: to nobody. Returns whether it is there. Raises: StreamConfigError: nobody
+        can have this name. And as read."""
+        checked_publisher(by)
+        while True:
+            record, version = await self.read(app)
+            if record is None or version is None:
+                return False
+            try:
+                await settled_set_if(self._store, self._path(app), _packed(replace(record, by=by)), version, [])
+            except MetadataConflictError:  # a batch was published meanwhile, or it was forgotten
+                continue
+            return True
+
     def _path(self, app: str) -> str:
         return f"{self._parent}/{escape_name(app)}"
 
     def _decoded(self, data: bytes) -> AppRecord:
         what = f"what stream {self._name} remembers of an application"
         try:
-            return AppRecord(**checked_fields(unpack_json(data, FORMAT, what), _KINDS, what))
+            found = AppRecord(**checked_fields(unpack_json(data, FORMAT, what), _KINDS, what))
+            if type(found.by) is not str or type(found.attempt) is not str:
+                raise TypeError("whose it is, and which attempt, are texts")
+            return found
         except TypeError as error:
             raise StreamCorruptError(
                 f"what stream {self._name} remembers of an application cannot be read", stream=self._name
             ) from error
+
+
+def _packed(record: AppRecord) -> bytes:
+    value = asdict(record)
+    if record.by:
+        return pack_json(FORMAT, value)
+    del value["by"]
+    return pack_json(NOBODYS, value)

@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from bookkeeper.access import Subject
 from bookkeeper.amounts import counted
-from segments.errors import AppendOutcomeUnknownError, BatchRefusedError
+from bookkeeper.errors import ConfigError
+from segments.errors import AppendOutcomeUnknownError, BatchRefusedError, StreamConfigError
 
 NAME_BYTES_MAX: Final = 512
 """Bytes of the name of an application, of the id of its query and of the one of a run, each: the stream keeps them."""
@@ -53,6 +55,9 @@ class AppRecord:
     published_ms: int
     attempt: str = ""
     """The staging of the rows that were published: it tells apart two attempts to publish one number."""
+    by: str = ""
+    """Whose it is: the name of who had a gateway publish its first batch. Empty: of nobody, or nobody was asked who he
+    is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +98,26 @@ def require_key(key: BatchKey, stream: str) -> None:
                 f"{number} is no such number: nothing was published",
                 stream=stream,
             )
+
+
+def checked_publisher(name: str) -> str:
+    """``name``, if an application can belong to somebody of this name; empty: to nobody.
+
+    Raises:
+        StreamConfigError: nobody can have this name, or it means several people, such as ``role:writer``.
+    """
+    if not name:
+        return name
+    try:
+        who = Subject.parse(name)
+    except ConfigError as error:
+        raise StreamConfigError(f"{error}; nothing was done") from error
+    if who.kind != "name":
+        raise StreamConfigError(
+            f"an application belongs to one who is known by his name alone, such as etl, and not to {name}; nothing "
+            "was done"
+        )
+    return who.name
 
 
 def judge_batch(key: BatchKey, known: AppRecord | None, stream: str, attempt: str) -> NewBatch | KnownBatch:

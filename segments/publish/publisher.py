@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
@@ -29,13 +29,11 @@ from bookkeeper.errors import (
 from bookkeeper.meta.store import OUTCOME_UNKNOWN, Operation, Version, settled_create
 from segments.chain import SegmentContents, StreamHead, ledger_tags
 from segments.config import StreamConfig
-from segments.entries.columns import RecordColumns
 from segments.entries.entry import encode_payload
 from segments.entries.layout import EntryKind
-from segments.entries.stored_entry import StoredEntry, decode_entry
 from segments.error_translation import worded
 from segments.errors import BatchRefusedError, StreamError
-from segments.publish.app_record import AppRecords
+from segments.publish.app_record import AppRecords, MayPublish
 from segments.publish.batch_key import (
     AppRecord,
     BatchKey,
@@ -48,7 +46,7 @@ from segments.publish.batch_key import (
 from segments.publish.claiming import claim_stream
 from segments.publish.prepared_ledger import PreparedLedger
 from segments.publish.staged_check import check_staged
-from segments.publish.staged_writer import StagedLedger, StagedRows, StagedWriter
+from segments.publish.staged_writer import StagedLedger, StagedRows, StagedWriter, by_staging, records_of
 from segments.retention.stagings import Stagings
 from segments.write.segment.segment_change import ended
 from segments.write.state.contents_tally import ContentsTally
@@ -97,7 +95,21 @@ class PublisherFront(Protocol):
 class StreamPublisher:
     """Publishes batches to one stream, until another owner claims it. One call at a time."""
 
-    def __init__(self, client: BookKeeper, owner: StreamOwner, read_config: ReadConfig) -> None:
+    def __init__(
+        self,
+        client: BookKeeper,
+        owner: StreamOwner,
+        read_config: ReadConfig,
+        *,
+        by: str = "",
+        may_publish: MayPublish = lambda known: None,
+    ) -> None:
+        """
+        Args:
+            by: for whom it publishes. An application of nobody, and a new one, becomes his with its next batch.
+            may_publish: is asked about each application that the stream remembers, and raises if he may not.
+        """
+        self._by, self._may_publish = by, may_publish
         self._client, self._owner, self._read_config = client, owner, read_config
         self._name, self._stream_id = owner.node.name, owner.node.stream_id
         self._apps = AppRecords(client.metadata_store, self._stream_id, self._name)
@@ -119,6 +131,8 @@ class StreamPublisher:
         *,
         owner: str | None = None,
         take_over: bool = False,
+        by: str = "",
+        may_publish: MayPublish = lambda known: None,
     ) -> StreamPublisher:
         """Claim the stream.
 
@@ -128,6 +142,7 @@ class StreamPublisher:
         Args:
             take_over: also from a writer that has a segment open, which may be alive: the segment is recovered, and
                 that writer appends no more.
+            by, may_publish: for whom it publishes, and whether he may in the name of an application.
 
         Raises:
             StreamOwnedError: a writer or a gateway has it open, and not ``take_over``. StreamNotFoundError,
@@ -136,7 +151,7 @@ class StreamPublisher:
         config = await read_config()
         name = owner or f"{os.uname().nodename}-{os.getpid()}"
         owned = await claim_stream(client, node, name, take_over=take_over)
-        publisher = cls(client, owned, read_config)
+        publisher = cls(client, owned, read_config, by=by, may_publish=may_publish)
         if owned.chain.open_segment is not None or owned.chain.next_ledger is not None:
             found = await find_end(client, owned, config.producers)
             now_ms = client.services.seams.clock.wall_ms()
@@ -157,6 +172,7 @@ class StreamPublisher:
 
         Raises:
             AppendOutcomeUnknownError: without a key it cannot be known whether it was published.
+            StreamAccessError: the application is somebody else's.
             BatchRefusedError: of another query, twice by one run, of too many ledgers, of another stream of this name,
                 or it was given up meanwhile. Nothing was published.
             OwnershipLostError: another owner has the stream; open a publisher again, and publish it again.
@@ -220,13 +236,17 @@ class StreamPublisher:
             )
 
     async def _judged(self, key: BatchKey, attempt: str) -> _BatchVerdict:
-        """What is remembered of the application, and so whether the batch is new. Raises BatchRefusedError."""
+        """What is remembered of the application, and so whether the batch is new. Raises BatchRefusedError, and what
+        ``may_publish`` raises: of somebody else's application nobody is told what it has published."""
         (record, version), self._written = self._written or (None, None), None
         if record is not None and record.app == key.app:
+            self._may_publish(record)
             verdict = _verdict_of_own(key, record, self._name, attempt)
             if verdict is not None:
                 return _BatchVerdict(record, version, verdict)
         record, version = await self._apps.read(key.app)
+        if record is not None:
+            self._may_publish(record)
         return _BatchVerdict(record, version, judge_batch(key, record, self._name, attempt))
 
     async def _already(self, key: BatchKey, known: KnownBatch, staged: Sequence[StagedRows]) -> PublishedBatch:
@@ -288,7 +308,7 @@ class StreamPublisher:
     async def _filled(self, writer: StagedWriter, small: Sequence[StagedRows]) -> tuple[StagedLedger, str]:
         try:
             for each in small:
-                await writer.add(*_records(each.entries))
+                await writer.add(*records_of(each.entries))
             done = (await writer.finish()).ledger
         except BaseException:
             await writer.abandon()
@@ -313,7 +333,7 @@ class StreamPublisher:
         """
         named = [(each.ledger_id, each.contents) for each, _ in ledgers]
         records = sum(each.records for each in staged)
-        stagings = _by_staging(ledgers)
+        stagings = by_staging(ledgers)
         own = {each.staging for each in staged}
         unsure = False
         while True:
@@ -332,7 +352,8 @@ class StreamPublisher:
                     await self._apps.check_room()
                 number = verdict.number
                 first = self._owner.chain.records
-                app = AppRecord(key.app, key.query, verdict.base, number, key.run, first, records, now_ms, attempt)
+                by = (known.by if known is not None else "") or self._by
+                app = AppRecord(key.app, key.query, verdict.base, number, key.run, first, records, now_ms, attempt, by)
                 others.append(self._apps.write(app, version))
             elif self._is_listed(named):
                 return PublishedBatch(0, records, self._owner.chain.records - records, already_there=False)
@@ -469,24 +490,3 @@ def _verdict_of_own(key: BatchKey, record: AppRecord, stream: str, attempt: str)
     except BatchRefusedError:
         return None
     return verdict if isinstance(verdict, NewBatch) else None
-
-
-def _by_staging(ledgers: Sequence[tuple[StagedLedger, str]]) -> dict[str, list[int]]:
-    """The ledgers of each staging."""
-    found: dict[str, list[int]] = {}
-    for each, staging in ledgers:
-        found.setdefault(staging, []).append(each.ledger_id)
-    return found
-
-
-def _records(entries: Sequence[bytes]) -> Iterator[RecordColumns]:
-    """The rows of a message's entries. Raises EntryCorruptError."""
-    pieces: list[StoredEntry] = []
-    for at, payload in enumerate(entries):
-        entry = decode_entry(payload, 0, at)
-        if entry.piece is not None:
-            pieces.append(entry)
-            if not entry.piece.is_last:
-                continue
-            entry, pieces = entry.assembled(pieces), []
-        yield entry.columns()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
@@ -23,6 +23,7 @@ from segments.entries.compression import Compression
 from segments.entries.entry import encode_entry, encode_payload, encode_pieces, fits_one_entry
 from segments.entries.footer import FooterBuilder
 from segments.entries.layout import EntryKind
+from segments.entries.stored_entry import StoredEntry, decode_entry
 from segments.error_translation import worded
 from segments.retention.stagings import RENEWED_S, Stagings
 from segments.write.state.contents_tally import ContentsTally
@@ -278,3 +279,24 @@ def _hear(future: asyncio.Future[Any]) -> None:
     """Take note of how an append ended, so that the loop does not complain that nobody did."""
     if not future.cancelled():
         future.exception()
+
+
+def by_staging(ledgers: Sequence[tuple[StagedLedger, str]]) -> dict[str, list[int]]:
+    """The ledgers of each staging."""
+    found: dict[str, list[int]] = {}
+    for each, staging in ledgers:
+        found.setdefault(staging, []).append(each.ledger_id)
+    return found
+
+
+def records_of(entries: Sequence[bytes]) -> Iterator[RecordColumns]:
+    """The rows of a message's entries. Raises EntryCorruptError."""
+    pieces: list[StoredEntry] = []
+    for at, payload in enumerate(entries):
+        entry = decode_entry(payload, 0, at)
+        if entry.piece is not None:
+            pieces.append(entry)
+            if not entry.piece.is_last:
+                continue
+            entry, pieces = entry.assembled(pieces), []
+        yield entry.columns()

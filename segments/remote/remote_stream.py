@@ -229,6 +229,9 @@ class RemoteStream(StreamFront):
     async def forget_app(self, app: str) -> NoReturn:
         raise self._refused("forget an application that publishes batches")
 
+    async def hand_over_app(self, app: str, by: str) -> NoReturn:
+        raise self._refused("hand over an application that publishes batches")
+
     # -- what becomes of it ------------------------------------------------------------------------------
 
     async def configure(self, patch: Mapping[str, object]) -> StreamConfig:

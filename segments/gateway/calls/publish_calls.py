@@ -11,13 +11,22 @@ from typing import Final
 
 from bookkeeper.amounts import counted
 from bookkeeper.outcome import Outcome
-from segments.errors import OwnershipLostError, StreamConfigError, StreamError, StreamNotReadyError, StreamOwnedError
+from segments.errors import (
+    OwnershipLostError,
+    StreamAccessError,
+    StreamConfigError,
+    StreamError,
+    StreamNotReadyError,
+    StreamOwnedError,
+)
 from segments.gateway.calls.served_streams import ServedStream, ServedStreams
 from segments.gateway.guard.call_guard import Behaviour
 from segments.gateway.guard.grpc_call import GrpcCall
+from segments.gateway.guard.request_rights import OVERRULE
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.publish_messages import get_key, get_rows, put_published
 from segments.publish import PublishedBatch
+from segments.publish.batch_key import AppRecord
 
 _STAGING: Final = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
@@ -35,8 +44,8 @@ class PublishCalls:
 
     async def publish(self, request: pb.PublishRequest, call: GrpcCall) -> pb.PublishReply:
         """Publish a batch. Raises: as ``StreamPublisher.publish``, and GatewayRedirectError. StreamOverloadedError: a
-        quota of the caller's is used up. StreamNotReadyError: with
-        the outcome unknown, if the stream was taken over meanwhile; the same call tells what became of it.
+        quota of the caller's is used up. StreamAccessError: the application is somebody else's. StreamNotReadyError:
+        with the outcome unknown, if the stream was taken over meanwhile; the same call tells what became of it.
         """
         _check(request)
         inline = [each for each in request.rows if each.entries]  # the others their tasks have written to bookies
@@ -44,7 +53,7 @@ class PublishCalls:
         if records:
             await call.charge_in_time(records, sum(len(entry) for each in inline for entry in each.entries))
         served = await self._table.get(request.stream)
-        work = served.ownership.exclusively(partial(_published, served, request))
+        work = served.ownership.exclusively(partial(_published, served, request, call))
         try:
             return put_published(await asyncio.shield(asyncio.ensure_future(work)))
         except StreamOwnedError as error:
@@ -68,9 +77,26 @@ def _check(request: pb.PublishRequest) -> None:
         raise StreamConfigError("the key of a batch names its application", stream=request.stream)
 
 
-async def _published(served: ServedStream, request: pb.PublishRequest) -> PublishedBatch:
+async def _published(served: ServedStream, request: pb.PublishRequest, call: GrpcCall) -> PublishedBatch:
     key = get_key(request.key) if request.HasField("key") else None
-    publisher = await served.stream.publisher(owner="a gateway, for a batch")
+    who = "" if call.caller is None else call.caller.name
+
+    def ask(known: AppRecord) -> None:
+        """He publishes in the name of his own, of one that is nobody's, and with the right to administer of any."""
+        if not known.by or known.by == who:
+            return
+        try:
+            call.require(request.stream, OVERRULE)
+        except StreamAccessError as error:
+            raise StreamAccessError(
+                f"{error}. Application {known.app} of this stream belongs to {known.by}, and only he, or who may "
+                "administer the stream, publishes in its name: give this query a name of its own "
+                '(Spark: option("txnAppId", ...)), or have the application handed over '
+                f"(bk stream apps hand-over {request.stream} {known.app} {who or 'NAME'})",
+                stream=request.stream,
+            ) from error
+
+    publisher = await served.stream.publisher_for(who, ask, owner="a gateway, for a batch")
     try:
         return await publisher.publish(key, [get_rows(each) for each in request.rows])
     finally:

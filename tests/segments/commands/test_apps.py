@@ -9,7 +9,7 @@ from segments import BatchKey, connect
 from tests.segments.commands.helpers import Streams
 
 
-def test_list_and_forget(tmp_path: Path) -> None:
+def test_list_hand_over_and_forget(tmp_path: Path) -> None:
     streams = Streams(tmp_path)
     streams.create()
     assert streams.run("apps", "list", "orders") == "orders remembers no applications\n"
@@ -24,5 +24,14 @@ def test_list_and_forget(tmp_path: Path) -> None:
     (row,) = streams.json("apps", "list", "orders")
     assert (row["application"], row["query"], row["batch"], row["records"]) == ("nightly", "q", 4, 0)
     assert "nightly" in streams.run("apps", "list", "orders")
+    assert row["belongs_to"] == ""
+    said = streams.run("apps", "hand-over", "orders", "nightly", "etl")
+    assert said == "application nightly of orders belongs to etl\n"
+    assert [row["belongs_to"] for row in streams.json("apps", "list", "orders")] == ["etl"]
+    said = streams.run("apps", "hand-over", "orders", "nightly", "--nobody")
+    assert said == "application nightly of orders belongs to nobody\n"
+    for wrong in ((), ("etl", "--nobody")):
+        assert "name who gets it, or give --nobody" in streams.run("apps", "hand-over", "orders", "a", *wrong, status=2)
+    assert "remembers no application a" in streams.run("apps", "hand-over", "orders", "a", "etl", status=1)
     assert streams.run("apps", "forget", "orders", "nightly") == "application nightly of orders is forgotten\n"
     assert "remembers no application nightly" in streams.run("apps", "forget", "orders", "nightly", status=1)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from segments import BatchKey, BatchRefusedError
-from segments.errors import StreamCorruptError
+from segments.errors import StreamConfigError, StreamCorruptError
 from segments.publish import app_record
 from segments.publish.app_record import AppRecords
 from segments.retention.checked_json import pack_json
@@ -87,6 +88,35 @@ async def test_a_server_of_the_store_that_lags_behind_is_not_believed(programs: 
 
 
 @story
+async def test_an_application_is_given_to_somebody_and_back_to_nobody(programs: Programs) -> None:
+    """What is nobody's has the bytes that it always had: versions that know no owners read it. What is somebody's they
+    refuse by its format, and let nobody else publish in that name."""
+    async with programs.stream() as stream:
+        publisher = await stream.publisher()
+        await publisher.publish(BatchKey("a", "q", 0), await staged(stream, "s0", [b"x"]))
+        store = stream.client.metadata_store.store
+        path = f"{AppRecords(stream.client.metadata_store, stream.id, stream.name).parent}/a"
+
+        async def stored() -> dict[str, Any]:
+            found: dict[str, Any] = json.loads((await store.get(path)).value)
+            return found
+
+        nobodys = await stored()
+        assert nobodys["format"] == 1 and "by" not in nobodys["value"]
+        assert await stream.hand_over_app("a", "etl")
+        assert [each.by for each in await stream.apps()] == ["etl"]
+        assert await stored() != nobodys and (await stored())["format"] == 2
+        assert (await publisher.publish(BatchKey("a", "q", 1), await staged(stream, "s1", [b"y"]))).records == 1
+        assert [(each.by, each.last) for each in await stream.apps()] == [("etl", 1)], "its owner outlives its batches"
+        for wrong in ("role:writer", "anyone", "e*l"):
+            with pytest.raises(StreamConfigError, match="nothing was done"):
+                await stream.hand_over_app("a", wrong)
+        assert await stream.hand_over_app("a", "")
+        assert (await stored())["format"] == 1
+        assert not await stream.hand_over_app("b", "etl")
+
+
+@story
 async def test_what_cannot_be_read_of_an_application_is_told_and_nothing_is_published(programs: Programs) -> None:
     async with programs.stream() as stream:
         publisher = await stream.publisher()
@@ -94,6 +124,10 @@ async def test_what_cannot_be_read_of_an_application_is_told_and_nothing_is_publ
         records = AppRecords(stream.client.metadata_store, stream.id, stream.name)
         store = stream.client.metadata_store.store
         path = f"{records.parent}/a"
-        await store.set(path, pack_json(app_record.FORMAT, {"app": "a", "last": 0}), (await store.get(path)).version)
+        whole = json.loads((await store.get(path)).value)["value"]
+        for wrong in ({"app": "a", "last": 0}, {**whole, "by": 7}, {**whole, "more": 1}):
+            await store.set(path, pack_json(app_record.FORMAT, wrong), (await store.get(path)).version)
+            with pytest.raises(StreamCorruptError, match="remembers of an application cannot be read"):
+                await records.read("a")
         with pytest.raises(StreamCorruptError, match="what stream totals remembers of an application cannot be read"):
             await publisher.publish(BatchKey("a", "q", 1), await staged(stream, "s1", [b"y"]))

@@ -9,7 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from bookkeeper.access import Principal, QuotaKind, QuotaRefusal
+from bookkeeper.access import (
+    Grant,
+    Mode,
+    Policy,
+    Principal,
+    QuotaKind,
+    QuotaRefusal,
+    Resource,
+    ResourceKind,
+    Right,
+    Subject,
+)
 from bookkeeper.gateways.caller import Caller
 from bookkeeper.gateways.permissions import CallerRights
 from bookkeeper.leases.lease import StoreLease
@@ -175,6 +186,48 @@ async def test_whoever_may_not_use_a_stream_publishes_nothing_and_no_ledger_of_a
         with pytest.raises(StreamConfigError, match="names its application"):
             await calls.publish(pb.PublishRequest(stream="s", key=pb.BatchKey()), GrpcCall(None))
         assert await values_of(remote) == []
+
+
+@pytest.mark.rule("X54")
+async def test_nobody_publishes_in_the_name_of_somebody_elses_application_but_who_may_administer(
+    tmp_path: Path,
+) -> None:
+    """Cause: a tenant with the right to append published a batch by the key of another one's query, whose own batch of
+    that number then counted as there already, and was lost without a word."""
+    async with both_ways(tmp_path) as (gateway, remote, stream):
+        assert gateway._table is not None
+        calls = PublishCalls(gateway._table)
+
+        async def publish(who: str, batch: int, value: bytes, app: str = "orders", *also: Right) -> pb.PublishReply:
+            request = pb.PublishRequest(
+                stream="s",
+                key=pb.BatchKey(app=app, query="q", batch=batch),
+                rows=map(put_rows, await staged(stream, f"{who}-{app}-{batch}", [value], large=False)),
+            )
+            grant = Grant(Subject.parse(who), frozenset((Right.APPEND, *also)), Resource(ResourceKind.STREAMS, "s"))
+            rights = CallerRights(lambda: Policy(Mode.ENFORCE, (grant,)))
+            return await calls.publish(request, GrpcCall(Caller(who), permissions=rights))
+
+        await publish("etl", 0, b"a")
+        said = r"Application orders of this stream belongs to etl.*bk stream apps hand-over s orders rival"
+        for batch in (0, 1):
+            with pytest.raises(StreamAccessError, match=said):
+                await publish("rival", batch, b"forged")
+        assert not (await publish("etl", 1, b"b")).already_there
+        await publish("rival", 0, b"c", "own")
+        await publish("boss", 2, b"d", "orders", Right.ADMINISTER)
+        assert [(each.app, each.by, each.last) for each in await stream.apps()] == [
+            ("orders", "etl", 2),
+            ("own", "rival", 0),
+        ], "to overrule the owner takes nothing away from him"
+        await stream.hand_over_app("orders", "rival")
+        await publish("rival", 3, b"e")
+        with pytest.raises(StreamAccessError, match="belongs to rival"):
+            await publish("etl", 4, b"f")
+        await stream.hand_over_app("orders", "")
+        await publish("etl", 4, b"f")
+        assert [each.by for each in await stream.apps()] == ["etl", "rival"], "of nobody: who comes first has it"
+        assert await values_of(remote) == [b"a", b"b", b"c", b"d", b"e", b"f"]
 
 
 async def test_another_gateway_sends_a_batch_to_the_owner(tmp_path: Path) -> None:
