@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
-from segments.errors import StreamNameError
+from bookkeeper.access import Subject
+from bookkeeper.errors import ConfigError
+from segments.errors import StreamConfigError, StreamNameError
 
 if TYPE_CHECKING:
     from bookkeeper.meta import Metadata
@@ -40,6 +42,25 @@ def check_short_name(name: str, what: str) -> str:
     """
     _check_text(name, what)
     _check(name, what, name)
+    return name
+
+
+def check_owner_name(name: str) -> str:
+    """Check that a producer, or an application that publishes, can belong to somebody of this name; empty: to nobody.
+
+    Raises:
+        StreamConfigError: nobody can have this name, or it means several people, such as ``role:writer``.
+    """
+    if not name:
+        return name
+    try:
+        who = Subject.parse(name)
+    except ConfigError as error:
+        raise StreamConfigError(f"{error}; nothing was done") from error
+    if who.kind != "name":
+        raise StreamConfigError(
+            f"it can belong to one who is known by his name alone, such as etl, and not to {name}; nothing was done"
+        )
     return name
 
 
@@ -88,7 +109,8 @@ def streams_path(metadata: Metadata) -> str:
 
 
 def stream_path(metadata: Metadata, stream_id: str, *parts: str) -> str:
-    """Something of a stream: ``chain``, ``pages/<key>``, ``config``, ``cursors/<name>``, ``holds``, ``lease``."""
+    """Something of a stream: ``chain``, ``pages/<key>``, ``config``, ``cursors/<name>``, ``holds``, ``lease``,
+    ``producers/<name>``."""
     return metadata.own("segments", "streams", stream_id, *parts)
 
 

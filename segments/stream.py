@@ -40,6 +40,7 @@ from segments.stream_settings import read_settings
 from segments.transfer.transfer import StreamExport
 from segments.write.opening import PendingOpen, SharedWriter, open_writer
 from segments.write.producer import GapRule, Producer
+from segments.write.producer_owners import ProducerOwners
 from segments.write.take_over import tells_of_producers
 from segments.write.writer import Writer
 
@@ -142,6 +143,14 @@ class Stream(StreamFront):
     async def hand_over_app(self, app: str, by: str) -> bool:
         with worded(f"handing over an application of stream {self.name}", self.name):
             return await AppRecords(self.client.metadata_store, self.id, self.name).hand_over(app, by)
+
+    async def producer_owners(self) -> dict[str, str]:
+        with worded(f"reading whose the producers of stream {self.name} are", self.name):
+            return await ProducerOwners(self.client.metadata_store, self.id, self.name).all()
+
+    async def hand_over_producer(self, producer: str, by: str) -> None:
+        with worded(f"handing over a producer of stream {self.name}", self.name):
+            await ProducerOwners(self.client.metadata_store, self.id, self.name).hand_over(producer, by)
 
     # -- reading ----------------------------------------------------------------------------------------
 

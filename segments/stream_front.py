@@ -231,6 +231,18 @@ class StreamFront(Closing):
         Raises: StreamConfigError: nobody can have this name. And as apps.
         """
 
+    @abstractmethod
+    async def producer_owners(self) -> dict[str, str]:
+        """The names of producers that belong to somebody, as gateways know him, and to whom. Raises: as apps."""
+
+    @abstractmethod
+    async def hand_over_producer(self, producer: str, by: str) -> None:
+        """Say whose a producer's name is: only he, and who may administer the stream, appends under it through a
+        gateway, after 5 s at most. Empty: nobody's; then it becomes that of the next one who does.
+
+        Raises: StreamNameError: no producer can have this name. StreamConfigError: nobody can have his. And as apps.
+        """
+
     # -- what it says -----------------------------------------------------------------------------------
 
     @abstractmethod

@@ -199,6 +199,8 @@ class Stream(Blocking[AsyncStream]):
     apps = blocking(AsyncStream.apps)
     forget_app = blocking(AsyncStream.forget_app)
     hand_over_app = blocking(AsyncStream.hand_over_app)
+    producer_owners = blocking(AsyncStream.producer_owners)
+    hand_over_producer = blocking(AsyncStream.hand_over_producer)
     watch = iterating(AsyncStream.watch)
 
     def __repr__(self) -> str:

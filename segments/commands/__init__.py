@@ -6,7 +6,8 @@ records       append, read, tail, count
 line_records  lines as records, and how append sends them
 change        create, configure, rename, delete, truncate, purge, roll, seal
 hold          hold add, list, release
-apps          apps list, forget
+apps          apps list, hand-over, forget
+producers     producer list, hand-over
 cursor        cursor list, show, set, history, restore, delete
 transfer      export, import
 check         check
@@ -23,6 +24,7 @@ from segments.commands.check import check
 from segments.commands.cursor import cursor
 from segments.commands.hold import hold
 from segments.commands.inspection import explain, list_command, show
+from segments.commands.producers import producer
 from segments.commands.records import append, count, read, tail
 from segments.commands.transfer import export, import_command
 
@@ -62,6 +64,7 @@ for _command in (
     explain,
     hold,
     apps,
+    producer,
     export,
     import_command,
     check,

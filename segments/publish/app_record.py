@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from bookkeeper.errors import MetadataConflictError, NoSuchKeyError
 from bookkeeper.meta.store import Create, Operation, Set, Version, settled_delete, settled_set_if
 from segments.errors import BatchRefusedError, StreamCorruptError
-from segments.names import escape_name, stream_path, unescape_name
-from segments.publish.batch_key import AppRecord, checked_publisher
+from segments.names import check_owner_name, escape_name, stream_path, unescape_name
+from segments.publish.batch_key import AppRecord
 from segments.retention.checked_json import checked_fields, pack_json, unpack_json
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class AppRecords:
     async def hand_over(self, app: str, by: str) -> bool:
         """Give one to somebody else; empty: to nobody. Returns whether it is there. Raises: StreamConfigError: nobody
         can have this name. And as read."""
-        checked_publisher(by)
+        check_owner_name(by)
         while True:
             record, version = await self.read(app)
             if record is None or version is None:

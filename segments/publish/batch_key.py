@@ -10,10 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from bookkeeper.access import Subject
 from bookkeeper.amounts import counted
-from bookkeeper.errors import ConfigError
-from segments.errors import AppendOutcomeUnknownError, BatchRefusedError, StreamConfigError
+from segments.errors import AppendOutcomeUnknownError, BatchRefusedError
 
 NAME_BYTES_MAX: Final = 512
 """Bytes of the name of an application, of the id of its query and of the one of a run, each: the stream keeps them."""
@@ -98,26 +96,6 @@ def require_key(key: BatchKey, stream: str) -> None:
                 f"{number} is no such number: nothing was published",
                 stream=stream,
             )
-
-
-def checked_publisher(name: str) -> str:
-    """``name``, if an application can belong to somebody of this name; empty: to nobody.
-
-    Raises:
-        StreamConfigError: nobody can have this name, or it means several people, such as ``role:writer``.
-    """
-    if not name:
-        return name
-    try:
-        who = Subject.parse(name)
-    except ConfigError as error:
-        raise StreamConfigError(f"{error}; nothing was done") from error
-    if who.kind != "name":
-        raise StreamConfigError(
-            f"an application belongs to one who is known by his name alone, such as etl, and not to {name}; nothing "
-            "was done"
-        )
-    return who.name
 
 
 def judge_batch(key: BatchKey, known: AppRecord | None, stream: str, attempt: str) -> NewBatch | KnownBatch:

@@ -232,6 +232,12 @@ class RemoteStream(StreamFront):
     async def hand_over_app(self, app: str, by: str) -> NoReturn:
         raise self._refused("hand over an application that publishes batches")
 
+    async def producer_owners(self) -> NoReturn:
+        raise self._refused("tell whose its producers are")
+
+    async def hand_over_producer(self, producer: str, by: str) -> NoReturn:
+        raise self._refused("hand over a producer")
+
     # -- what becomes of it ------------------------------------------------------------------------------
 
     async def configure(self, patch: Mapping[str, object]) -> StreamConfig:

@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segments.errors import StreamNameError
-from segments.names import check_short_name, check_stream_name, escape_name, new_stream_id, unescape_name
+from segments.errors import StreamConfigError, StreamNameError
+from segments.names import (
+    check_owner_name,
+    check_short_name,
+    check_stream_name,
+    escape_name,
+    new_stream_id,
+    unescape_name,
+)
 
 
 @pytest.mark.parametrize("name", ["flights", "shop/orders", "a.b", "größe/é", "x" * 512, "100%"])
@@ -41,6 +48,17 @@ def test_an_escaped_name_is_one_part_of_a_path(name: str) -> None:
     part = escape_name(name)
     assert "/" not in part and part not in (".", "..") and part.isascii()
     assert unescape_name(part) == name
+
+
+@pytest.mark.parametrize("name", ["", "etl", "spiffe://example.org/etl", "someone@example.org"])
+def test_what_a_gateway_may_know_somebody_by(name: str) -> None:
+    assert check_owner_name(name) == name
+
+
+@pytest.mark.parametrize("name", ["role:writer", "tenant:red", "anyone", "token:etl", "e*l", " etl", "x" * 513])
+def test_what_means_nobody_or_several_owns_nothing(name: str) -> None:
+    with pytest.raises(StreamConfigError, match="nothing was done"):
+        check_owner_name(name)
 
 
 def test_an_id_has_128_bits() -> None:

@@ -73,7 +73,7 @@ class AppendCalls:
         began = self._clock.monotonic()
         try:
             writer = await served.ownership.writer()
-            future = await self.submit(served, writer, request, batch, wait=False)
+            future = await self.submit(served, writer, request, batch, call, wait=False)
             result = await asyncio.shield(future)
         except StreamError as error:
             raise elsewhere(error, request.stream) from error
@@ -81,14 +81,21 @@ class AppendCalls:
         return pb.AppendReply(result=put_result(result))
 
     async def submit(
-        self, served: ServedStream, writer: Writer, request: pb.AppendRequest, batch: _Batch, *, wait: bool
+        self,
+        served: ServedStream,
+        writer: Writer,
+        request: pb.AppendRequest,
+        batch: _Batch,
+        call: GrpcCall,
+        *,
+        wait: bool,
     ) -> asyncio.Future[AppendResult]:
         """Give a batch to the stream's writer. ``wait``: until there is room; else StreamOverloadedError."""
         while True:
             while wait and not writer.has_room and not writer.closed:
                 await writer.room()
             try:
-                return await self._submit_now(served, writer, request, batch)
+                return await self._submit_now(served, writer, request, batch, call)
             except errors.StreamOverloadedError:
                 if not wait:
                     raise  # with it somebody was faster while the producer was opened
@@ -96,13 +103,14 @@ class AppendCalls:
                 raise errors.StreamConfigError(str(error)) from error
 
     async def _submit_now(
-        self, served: ServedStream, writer: Writer, request: pb.AppendRequest, batch: _Batch
+        self, served: ServedStream, writer: Writer, request: pb.AppendRequest, batch: _Batch, call: GrpcCall
     ) -> asyncio.Future[AppendResult]:
         if request.HasField("expected_tail"):
             return await self._submit_if(writer, request, batch)
         if not request.HasField("producer"):
             return writer.append_batch_nowait(batch.records)
         ref = get_producer(request.producer)
+        await served.require_producer(writer, ref.name, call)
         producer = served.known_producer(writer, ref, monotonic=request.monotonic)
         if producer is None:
             producer = await served.producer(writer, ref, monotonic=request.monotonic)
@@ -145,12 +153,14 @@ class AppendCalls:
             await session.close()
 
     async def open_producer(self, request: pb.OpenProducerRequest, call: GrpcCall) -> pb.ProducerState:
-        """Open a producer in a new epoch. Raises: as ``Producer.open``, and GatewayRedirectError."""
+        """Open a producer in a new epoch. Raises: as ``Producer.open``, and GatewayRedirectError. StreamAccessError: it
+        is somebody else's."""
         served = await self._table.get(request.stream)
         try:
             writer = await served.ownership.writer()
             epoch = request.epoch if request.HasField("epoch") else None
             gap: GapRule = "monotonic" if request.monotonic else "strict"
+            await served.require_producer(writer, request.producer, call)
             producer = await Producer.open(writer, request.producer, epoch=epoch, gap=gap)
         except StreamError as error:
             raise elsewhere(error, request.stream) from error
@@ -264,7 +274,7 @@ class _AppendSession:
             await self._has_room(len(batch.records), batch.size)
             await self._in_time(batch)
             writer = await self._pinned(served)
-            future = await self._calls.submit(served, writer, request, batch, wait=True)
+            future = await self._calls.submit(served, writer, request, batch, self._call, wait=True)
         except Exception as error:  # every request is answered, whatever happens
             refusal = elsewhere(as_stream_error(error), self._name)
             await self._has_room(1, 0)  # a client that does not read its refusals is not read, either

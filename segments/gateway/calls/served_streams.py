@@ -11,14 +11,18 @@ from bookkeeper.client.tasks import Tasks
 from bookkeeper.leases.lease import Lease
 from bookkeeper.seams import Clock
 from segments.errors import SequenceTooOldError, StreamNotFoundError, StreamNotReadyError
+from segments.gateway.calls.producer_claims import ProducerClaims
 from segments.gateway.config import GrpcGatewayConfig
 from segments.gateway.gateway_metrics import GatewayMetrics
+from segments.gateway.guard.grpc_call import GrpcCall
 from segments.gateway.ownership.stream_ownership import StreamOwnership
+from segments.names import check_short_name
 from segments.namespace import StreamNamespace
 from segments.record import ProducerRef
 from segments.stream import Stream
 from segments.write import Producer, Writer
 from segments.write.producer import GapRule
+from segments.write.producer_owners import ProducerOwners
 
 FORGET_S: Final = 300.0
 """Seconds after which a stream that this gateway does not own, and that no call named, is forgotten."""
@@ -35,6 +39,8 @@ class ServedStream:
     stream: Stream
     ownership: StreamOwnership[Writer]
     asked_at: float
+    claims: ProducerClaims | None = None
+    """Whose its producers are; None: nobody asks."""
     _writer: Writer | None = None
     _producers: dict[tuple[str, bool], Producer] = field(default_factory=dict)
 
@@ -70,6 +76,15 @@ class ServedStream:
         made = Producer(writer, ref.name, epoch, state.last_sequence, strict=not monotonic)
         self.keep(writer, made, monotonic=monotonic)
         return made
+
+    async def require_producer(self, writer: Writer, name: str, call: GrpcCall) -> None:
+        """Check that a caller may append under this name. Raises: as ``ProducerClaims.require``."""
+        if self.claims is None or self.claims.allows(name, call):
+            return
+        check_short_name(name, "producer")
+        table = writer.state.producers
+        most = table.policy.max_producers
+        await self.claims.require(name, self.stream.name, call, lambda name: table.get(name) is not None, most)
 
     def keep(self, writer: Writer, producer: Producer, *, monotonic: bool) -> None:
         """Have a producer of this writer at hand."""
@@ -160,7 +175,9 @@ class ServedStreams:
         now = self._clock.monotonic()
         served = self._streams.get(stream.id)
         if served is None:
-            served = self._streams[stream.id] = ServedStream(stream, self._ownership(stream), now)
+            owners = ProducerOwners(stream.client.metadata_store, stream.id, name)
+            claims = ProducerClaims(owners, self._clock, self._looks)
+            served = self._streams[stream.id] = ServedStream(stream, self._ownership(stream), now, claims)
         served.stream.found_as(name)
         served.asked_at = now
         self._names[name] = (stream.id, now)

@@ -73,6 +73,10 @@ class GrpcCall:
             raise StreamAccessError(_text(denial), stream=stream or None)
         self._used[needs, on] = None
 
+    def may(self, stream: str, needs: Needs) -> bool:
+        """Whether the caller has these rights on a stream. Nobody is told of this."""
+        return self.permissions.has(self.caller, needs, stream_resource(stream))
+
     def may_use_all(self, needs: Needs) -> bool:
         """Whether the caller has these rights on all streams. Nobody is told of this."""
         return self.permissions.has(self.caller, needs, stream_resource(""))

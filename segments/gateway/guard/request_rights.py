@@ -140,9 +140,11 @@ RIGHTS: Final[Mapping[str, RequestRights]] = {
 """By service and name."""
 
 
-MAKES: Final = frozenset(("Streams.Create", "Segments.PutHold", "Cursors.Create", "Cursors.Claim"))
-"""Calls that make something in the metadata. Each counts as one entry by its caller's own rates, as changes of files
-do: else one tenant has the store busy for all."""
+MAKES: Final = frozenset(
+    ("Streams.Create", "Segments.PutHold", "Cursors.Create", "Cursors.Claim", "Append.OpenProducer")
+)
+"""Calls that make something in the metadata, or an entry of the stream. Each counts as one entry by its caller's own
+rates, as changes of files do: else one tenant has the store busy for all."""
 
 
 def needs_of(rights: RequestRights, request: Any) -> Iterator[tuple[str, Needs]]:

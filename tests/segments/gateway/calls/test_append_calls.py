@@ -8,7 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from bookkeeper.access import Principal, QuotaKind, QuotaRefusal
+from bookkeeper.access import (
+    Grant,
+    Mode,
+    Policy,
+    Principal,
+    QuotaKind,
+    QuotaRefusal,
+    Resource,
+    ResourceKind,
+    Right,
+    Subject,
+)
 from bookkeeper.gateways.caller import Caller
 from bookkeeper.gateways.permissions import CallerRights
 from bookkeeper.outcome import Outcome
@@ -16,6 +27,7 @@ from bookkeeper.real import SystemClock
 from segments.errors import (
     AppendOutcomeUnknownError,
     OwnershipLostError,
+    StreamAccessError,
     StreamClosedError,
     StreamNotReadyError,
     StreamOverloadedError,
@@ -27,7 +39,7 @@ from segments.gateway.config import GrpcLimits
 from segments.gateway.gateway_metrics import GatewayMetrics
 from segments.gateway.guard.grpc_call import CallEndedError, GrpcCall
 from segments.protocol import segments_pb2 as pb
-from segments.record import ProducerRef
+from segments.record import ProducerRef, StoredRecord
 from segments.write import Producer, Writer
 from tests.segments.gateway.clusters import CONFIG, served
 
@@ -75,6 +87,53 @@ async def test_after_a_fail_over_a_streaming_append_ends_and_appends_nothing_mor
         with pytest.raises(StreamNotReadyError, match="taken over meanwhile: append in another call"):
             await anext(replies)
         assert writer.next_seq_no == 1
+
+
+@pytest.mark.rule("X54")
+async def test_nobody_appends_under_the_name_of_somebody_elses_producer_but_who_may_administer(tmp_path: Path) -> None:
+    """Cause: a tenant with the right to append opened another one's producer, and appended under the numbers that came
+    next: the owner's own records then counted as there already, and were lost without a word."""
+    async with served(tmp_path) as gateway:
+        table = gateway._table
+        assert table is not None
+        stream = await table.namespace.create("s", config=CONFIG)
+        calls = AppendCalls(table, GrpcLimits(), GatewayMetrics(), SystemClock())
+
+        def caller(who: str, *also: Right) -> GrpcCall:
+            grant = Grant(Subject.parse(who), frozenset((Right.APPEND, *also)), Resource(ResourceKind.STREAMS, "s"))
+            return GrpcCall(Caller(who), permissions=CallerRights(lambda: Policy(Mode.ENFORCE, (grant,))))
+
+        etl, rival, boss = caller("etl"), caller("rival"), caller("boss", Right.ADMINISTER)
+        opened = await calls.open_producer(pb.OpenProducerRequest(stream="s", producer="loader"), etl)
+
+        async def append(call: GrpcCall, sequence: int, value: bytes, name: str = "loader") -> pb.AppendResult:
+            ref = pb.ProducerRef(name=name, epoch=opened.epoch, sequence=sequence)
+            request = pb.AppendRequest(stream="s", values=[value], producer=ref)
+            return (await calls.append(request, call)).result
+
+        async def append_in_a_stream(call: GrpcCall, sequence: int) -> pb.AppendReply:
+            async def sent() -> AsyncIterator[pb.AppendRequest]:
+                ref = pb.ProducerRef(name="loader", epoch=opened.epoch, sequence=sequence)
+                yield pb.AppendRequest(stream="s", values=[b"forged"], producer=ref)
+
+            replies = calls.append_stream(sent(), call)
+            await anext(replies)
+            return await anext(replies)
+
+        await append(etl, 0, b"a")
+        said = "Producer loader of this stream belongs to etl.*bk stream producer hand-over s loader rival"
+        with pytest.raises(StreamAccessError, match=said):
+            await calls.open_producer(pb.OpenProducerRequest(stream="s", producer="loader"), rival)
+        with pytest.raises(StreamAccessError, match=said):
+            await append(rival, 1, b"forged")
+        assert (await append_in_a_stream(rival, 1)).error.code == "stream-access"
+        await append(rival, 0, b"b", "rivals-own")
+        assert not (await append(etl, 1, b"c")).duplicate
+        await append(boss, 2, b"d")
+        assert await stream.producer_owners() == {"loader": "etl", "rivals-own": "rival"}
+        async with stream.read() as reader:
+            found = [record.value async for record in reader if isinstance(record, StoredRecord)]
+        assert found == [b"a", b"b", b"c", b"d"]
 
 
 async def test_a_client_that_reads_no_refusals_is_not_read_for_ever(tmp_path: Path) -> None:
