@@ -6,14 +6,16 @@ Whoever asks says twice what is meant: by the button, and by typing it. What tak
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from bookkeeper.access import CLUSTER, Resource, Right
+from bookkeeper.access.ownership import NO_OWNER
 from bookkeeper.amounts import counted
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.operators import Operator, require_bookies
-from bookkeeper.errors import BookKeeperError
+from bookkeeper.errors import BookKeeperError, MetadataFormatError
 from bookkeeper.http_api.background import BackgroundWork
 from bookkeeper.http_api.request import RefusedRequestError
 from bookkeeper.ids import BookieId, LedgerId
@@ -38,9 +40,16 @@ class ActionRequest:
     """Of read-only: take the order back."""
     caller: str = ""
     """The name in the token."""
+    host: str = ""
+    """The address that it comes from."""
+
+    @property
+    def what(self) -> str:
+        """What it asks for, in a line."""
+        return f"{self.action}{' off' if self.off else ''} {self.target}"
 
     @classmethod
-    def parse(cls, action: str, body: str | None, caller: str) -> ActionRequest:
+    def parse(cls, action: str, body: str | None, caller: str, host: str = "") -> ActionRequest:
         """Read a request's body: an object with ``target``, ``confirm`` (the same again) and ``off``.
 
         Raises:
@@ -57,15 +66,23 @@ class ActionRequest:
             raise RefusedRequestError("The body says no target, or off is neither empty nor 1", 400)
         if confirm != target:
             raise RefusedRequestError("Nothing was done: what was typed to confirm is not what would be changed", 400)
-        return cls(action, target, off == "1", caller)
+        return cls(action, target, off == "1", caller, host)
+
+
+MayAct = Callable[[ActionRequest, Right, Resource], None]
+"""Raises RefusedRequestError if who asks has not this right on a resource."""
 
 
 class Actions:
     """Carries out actions by a client of the cluster. On the loop."""
 
-    def __init__(self, client: BookKeeper, background: BackgroundWork, name: str) -> None:
-        """``name``: of the console, for people who look at locks and orders."""
-        self._client, self._background, self._name = client, background, name
+    def __init__(self, client: BookKeeper, background: BackgroundWork, name: str, require: MayAct) -> None:
+        """
+        Args:
+            name: of the console, for people who look at locks and orders.
+            require: checks that who asks has the right that an action needs besides that to administer.
+        """
+        self._client, self._background, self._name, self._require = client, background, name, require
         self._works: dict[str, Callable[[ActionRequest], Awaitable[str]]] = {
             "repair": self._repair,
             "drain": self._drain,
@@ -84,7 +101,8 @@ class Actions:
 
     async def _repair(self, request: ActionRequest) -> str:
         ledger_id = _ledger_id(request.target)
-        await self._client.metadata(ledger_id)
+        found = await self._client.metadata(ledger_id)
+        self._require(request, Right.REPAIR, await self._owner(ledger_id, found.custom))
 
         async def work() -> str:
             grace_s = default_of(DrainConfig, "grace_ms") / 1000
@@ -96,6 +114,7 @@ class Actions:
         return f"Ledger {ledger_id} is being repaired{_STATED}"
 
     async def _drain(self, request: ActionRequest) -> str:
+        self._require(request, Right.REPAIR, CLUSTER)
         bookie = await self._known(request.target)
         if bookie in await Operator(self._client).writable_bookies():
             raise RefusedRequestError(f"Nothing was done: {bookie} is writable; make it read-only first", 409)
@@ -126,8 +145,17 @@ class Actions:
             raise RefusedRequestError(
                 f"Nothing was done: ledger {ledger_id} is not among the deleted ones that can be brought back", 404
             )
+        try:
+            custom = (await records.read(ledger_id)).metadata.custom
+        except MetadataFormatError:  # of one that nobody can read nobody knows whose it was
+            self._require(request, Right.DELETE, NO_OWNER)
+        else:
+            self._require(request, Right.DELETE, await self._owner(ledger_id, custom))
         await records.remove(ledger_id)
         return f"Ledger {ledger_id} is gone for ever"
+
+    async def _owner(self, ledger_id: LedgerId, custom: Mapping[str, bytes]) -> Resource:
+        return await self._client.metadata_store.ledger_owners.owner_of(ledger_id, custom)
 
     async def _known(self, name: str) -> BookieId:
         known = await Operator(self._client).all_bookies()

@@ -31,7 +31,7 @@ from bookkeeper.errors import BookKeeperError, in_words
 from bookkeeper.gateways.authentication import RefusalTexts
 from bookkeeper.http_api.admission import RefusalPhrases, RequestAdmission
 from bookkeeper.http_api.background import BackgroundWork
-from bookkeeper.http_api.request import RefusedRequestError, parameters
+from bookkeeper.http_api.request import DENIED, RefusedRequestError, parameters
 from bookkeeper.ids import Address
 from bookkeeper.metrics import Metrics
 
@@ -100,7 +100,7 @@ class ConsoleServer:
         )
         self._panels = PanelBook(panels, unusable, PanelContext(client, metadata_uri, seams.clock))
         self._background = BackgroundWork(self._ended)
-        self._actions = Actions(client, self._background, name)
+        self._actions = Actions(client, self._background, name, self._admission.require)
         self._pages = Pages(
             config,
             client,
@@ -194,7 +194,7 @@ class ConsoleServer:
         if isinstance(caller, PageReply):
             return caller._replace(asks_for_token=False)
         try:
-            asked = ActionRequest.parse(action, request.read_body(), caller.name)
+            asked = ActionRequest.parse(action, request.read_body(), caller.name, request.host)
         except BodyError as error:
             return error.reply
         return self._on_loop(self._carry_out(asked, request, on))
@@ -214,10 +214,10 @@ class ConsoleServer:
             reply = PageReply(500, in_words(error))
         what = AuditAction.DELETE if asked.action == "purge" else AuditAction.ADMINISTER
         done = reply.code == 200
-        on = f"{asked.action}{' off' if asked.off else ''} {asked.target}"
-        self._admission.audit.note(
-            what, asked.caller, request.host, on, allowed=done, reason="" if done else str(reply.body)
-        )
+        if reply.code != DENIED:  # that is noted already
+            self._admission.audit.note(
+                what, asked.caller, asked.host, asked.what, allowed=done, reason="" if done else str(reply.body)
+            )
         for each in (self._bookies, self._ledgers):
             each.want()
         return reply

@@ -19,7 +19,7 @@ from bookkeeper.gateways.authentication import RefusalTexts, RequestCredentials,
 from bookkeeper.gateways.caller import EVERYWHERE, Caller
 from bookkeeper.gateways.gateway_audit import GatewayAudit
 from bookkeeper.gateways.server_tls import ServerTlsFiles
-from bookkeeper.http_api.request import RefusedRequestError
+from bookkeeper.http_api.request import DENIED, RefusedRequestError
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.policy_follower import AccessReporter, PolicyFollower
 from bookkeeper.metrics import Metrics
@@ -51,6 +51,25 @@ class AdmissionConfig(Protocol):
 
     def allows(self, action: str) -> bool:
         """Whether an action is switched on."""
+        ...
+
+
+class Asked(Protocol):
+    """A request that was let in."""
+
+    @property
+    def caller(self) -> str:
+        """The name in its token."""
+        ...
+
+    @property
+    def host(self) -> str:
+        """The address that it comes from."""
+        ...
+
+    @property
+    def what(self) -> str:
+        """What it asks for, in a line."""
         ...
 
 
@@ -156,7 +175,7 @@ class RequestAdmission:
             return caller
         what = AuditAction.DENY if action is None else AuditAction.ADMINISTER
         self.audit.note(what, caller.name, request.host, on, allowed=False, reason=why)
-        return PageReply(403, why)
+        return PageReply(DENIED, why)
 
     def require_still(self, request: PageRequest, action: str | None, on: str) -> None:
         """Check that whoever was admitted would be admitted now: his token has not ended and was not taken out of the
@@ -174,7 +193,7 @@ class RequestAdmission:
         if why is not None:
             reason = f"ended in its middle: {why}"
             self.audit.note(AuditAction.DENY, name, request.host, on, allowed=False, reason=reason)
-            raise RefusedRequestError(f"it may go on no longer: {why}", 403)
+            raise RefusedRequestError(f"it may go on no longer: {why}", DENIED)
 
     async def _delay(self, host: str) -> None:
         """Let who was refused wait. Each waits in a thread of the server, so only few do: the others are answered at
@@ -187,10 +206,15 @@ class RequestAdmission:
             finally:
                 self._delayed -= 1
 
-    def require_read(self, name: str, on: Resource) -> None:
-        """Check that a caller may read what belongs to a resource. Raises: RefusedRequestError."""
-        if (why := self._policys_refusal(_principal(name), Right.READ, on)) is not None:
-            raise RefusedRequestError(why, 403)
+    def require(self, asked: Asked, right: Right, on: Resource) -> None:
+        """Check that a caller, who may administer the cluster, also has the right that needs what he asks for. What is
+        refused is noted.
+
+        Raises: RefusedRequestError: with the status DENIED.
+        """
+        if (why := self._policys_refusal(_principal(asked.caller), right, on)) is not None:
+            self.audit.note(AuditAction.DENY, asked.caller, asked.host, asked.what, allowed=False, reason=why)
+            raise RefusedRequestError(why, DENIED)
 
     def _caller(self, token: str | None) -> Caller:
         shown = RequestCredentials(token=token)

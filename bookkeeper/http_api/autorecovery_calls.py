@@ -6,12 +6,13 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
+from bookkeeper.access import CLUSTER, Right
 from bookkeeper.amounts import counted
 from bookkeeper.bookie.health.health import PageReply
 from bookkeeper.client.operators import Operator, require_bookies
 from bookkeeper.errors import IllegalOperationError, MetadataFormatError, in_words
 from bookkeeper.http_api.background import BackgroundWork
-from bookkeeper.http_api.request import ApiReply, ApiRequest, Call, Items, JsonStream, RefusedRequestError
+from bookkeeper.http_api.request import ApiReply, ApiRequest, Call, Items, JsonStream, MayDo, RefusedRequestError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta.records.autorecovery import AutorecoveryNodes
 from bookkeeper.replication.config import DecommissionConfig, DrainConfig
@@ -23,7 +24,10 @@ _NOTHING = "No under replicated ledgers found"
 class AutorecoveryCalls:
     """Answers by a client of the cluster."""
 
-    def __init__(self, operator: Operator, autorecovery: AutorecoveryNodes, background: BackgroundWork) -> None:
+    def __init__(
+        self, operator: Operator, autorecovery: AutorecoveryNodes, background: BackgroundWork, require: MayDo
+    ) -> None:
+        self._require = require
         self._operator = operator
         self._autorecovery = autorecovery
         self._background = background
@@ -143,7 +147,9 @@ class AutorecoveryCalls:
     # -- in the background ----------------------------------------------------------------------------------
 
     async def recover(self, request: ApiRequest) -> PageReply:
-        """Move the ledgers of bookies to others, and forget the bookies if that is asked for."""
+        """Move the ledgers of bookies to others, and forget the bookies if that is asked for: a repair of whatever they
+        hold, which closes ledgers that are open."""
+        self._require(request, Right.REPAIR, CLUSTER)
         if request.body is None:
             return PageReply(404, "No request body provide.")
         told = request.document("ERROR parameters: ", 404)
@@ -161,7 +167,8 @@ class AutorecoveryCalls:
         return PageReply(200, "Success send recovery request command.")
 
     async def decommission(self, request: ApiRequest) -> PageReply:
-        """Take a bookie out."""
+        """Take a bookie out, by the same repair."""
+        self._require(request, Right.REPAIR, CLUSTER)
         if request.body is None:
             return PageReply(404, "Null request body for DecommissionService.")
         told = request.document("", 500)

@@ -6,12 +6,21 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
 
-from bookkeeper.access import Resource
+from bookkeeper.access import Right
 from bookkeeper.bookie.health.health import PageReply
 from bookkeeper.client.operators import Operator
 from bookkeeper.client.read.read_handle import ReadHandle
 from bookkeeper.errors import BookKeeperError, NoSuchLedgerError, in_words
-from bookkeeper.http_api.request import ApiReply, ApiRequest, Call, Items, JsonStream, RefusedRequestError, json_text
+from bookkeeper.http_api.request import (
+    ApiReply,
+    ApiRequest,
+    Call,
+    Items,
+    JsonStream,
+    MayDo,
+    RefusedRequestError,
+    json_text,
+)
 from bookkeeper.http_api.shapes import entry_text, ledger_document, ledger_text
 from bookkeeper.ids import LedgerId
 from bookkeeper.ledger import LedgerMetadata
@@ -25,16 +34,13 @@ ENTRIES_PAGE: Final = 1000
 ENTRIES_EACH: Final = 100
 """After so many entries it is asked again whether their reader may read them."""
 
-MayRead = Callable[[str, Resource], None]
-"""Checks that a caller may read what belongs to a resource. Raises: RefusedRequestError."""
-
 
 class LedgerCalls:
     """Answers by a client of the cluster."""
 
-    def __init__(self, operator: Operator, require_read: MayRead) -> None:
+    def __init__(self, operator: Operator, require: MayDo) -> None:
         self._operator = operator
-        self._require_read = require_read
+        self._require = require
 
     @property
     def calls(self) -> dict[tuple[str, str], Call]:
@@ -106,16 +112,18 @@ class LedgerCalls:
                 f"parameter for start_entry_id: {first} and end_entry_id: {last} conflict with page={page}"
             )
         found = await self._operator.metadata(ledger_id)
-        still = partial(self._require_owners_read, request.caller, ledger_id, found)
+        still = partial(self._require_owners, request, Right.READ, ledger_id, found)
         await still()
         reader = await self._operator.open_ledger(ledger_id)
         return JsonStream(self._entries(reader, first, last, page, still))
 
-    async def _require_owners_read(self, caller: str, ledger_id: LedgerId, found: LedgerMetadata) -> None:
-        """Check that a caller may read what belongs to whose the ledger is now: it may have been handed over. Raises:
-        RefusedRequestError, BookKeeperError."""
+    async def _require_owners(
+        self, request: ApiRequest, right: Right, ledger_id: LedgerId, found: LedgerMetadata
+    ) -> None:
+        """Check that a caller has a right on what belongs to whose the ledger is now: it may have been handed over.
+        Raises: RefusedRequestError, BookKeeperError."""
         owners = self._operator.client.metadata_store.ledger_owners
-        self._require_read(caller, await owners.owner_of(ledger_id, found.custom))
+        self._require(request, right, await owners.owner_of(ledger_id, found.custom))
 
     async def _entries(
         self, reader: ReadHandle, first: int, last: int, page: int, still: Callable[[], Awaitable[None]]
@@ -132,11 +140,14 @@ class LedgerCalls:
                     yield str(entry.entry_id), entry_text(entry.payload)
 
     async def delete(self, request: ApiRequest) -> PageReply:
-        """Delete a ledger. One that does not exist is gone already, as in Apache's server."""
+        """Delete a ledger, if the caller may delete what its owner has. One that does not exist is gone already, as in
+        Apache's server."""
         if "ledger_id" not in request.params:
             return PageReply(404, "Not ledger found. Should provide ledger_id=<id>")
         ledger_id = _ledger_of(request)
         try:
+            found = await self._operator.metadata(ledger_id)
+            await self._require_owners(request, Right.DELETE, ledger_id, found)
             await self._operator.client.delete_ledger(ledger_id)
         except NoSuchLedgerError:
             pass

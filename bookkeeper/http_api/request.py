@@ -10,11 +10,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
+from bookkeeper.access import Resource, Right
 from bookkeeper.bookie.health.health import PageReply
 from bookkeeper.errors import BookKeeperError
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 """As Java reads numbers: no blanks, and nothing between digits."""
+
+DENIED: Final = 403
+"""The status of what its caller may not do. Whoever answers so has noted it."""
 
 PARAMETERS_MAX: Final = 32
 """Parameters of a request at most."""
@@ -41,6 +45,14 @@ class ApiRequest:
     """None: it has none."""
     caller: str = ""
     """The name in its token."""
+    host: str = ""
+    """The address that it comes from."""
+
+    @property
+    def what(self) -> str:
+        """What it asks for, in a line."""
+        given = ", ".join(f"{key} {value}" for key, value in self.params.items())
+        return " ".join(filter(None, (self.method, self.path, given, self.body)))
 
     def number(self, name: str, default: int | None = None) -> int:
         """A parameter that is a whole number. Raises: RefusedRequestError."""
@@ -113,5 +125,8 @@ def json_text(text: str, status: int = 200) -> PageReply:
 
 
 ApiReply = PageReply | JsonStream
+MayDo = Callable[[ApiRequest, Right, Resource], None]
+"""Checks that who sends a request has a right besides that to administer. Raises: RefusedRequestError."""
+
 Call = Callable[[ApiRequest], Awaitable[ApiReply]]
 """What carries out one method of one route. Raises: RefusedRequestError, BookKeeperError."""

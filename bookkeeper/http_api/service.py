@@ -30,7 +30,7 @@ from bookkeeper.http_api.background import BackgroundWork
 from bookkeeper.http_api.bookie_calls import BookieCalls
 from bookkeeper.http_api.ledger_calls import LedgerCalls
 from bookkeeper.http_api.local_calls import LocalCalls
-from bookkeeper.http_api.request import ApiRequest, Call, JsonStream, RefusedRequestError, parameters
+from bookkeeper.http_api.request import DENIED, ApiRequest, Call, JsonStream, RefusedRequestError, parameters
 from bookkeeper.http_api.routes import METHODS, ROUTES, Match, find
 from bookkeeper.http_api.shapes import settings_document
 from bookkeeper.ids import Address
@@ -89,9 +89,9 @@ class HttpApi:
         self._calls: dict[tuple[str, str], Call] = {
             ("GET", "/api/v1/config/server_config"): self._show_settings,
             ("PUT", "/api/v1/config/server_config"): self._refuse_settings,
-            **LedgerCalls(operator, self._admission.require_read).calls,
+            **LedgerCalls(operator, self._admission.require).calls,
             **BookieCalls(operator, nodes).calls,
-            **AutorecoveryCalls(operator, nodes, self._background).calls,
+            **AutorecoveryCalls(operator, nodes, self._background, self._admission.require).calls,
         }
         if bookie is not None:
             self._calls |= LocalCalls(bookie, metadata, seams.disk, self._background).calls
@@ -152,7 +152,12 @@ class HttpApi:
             if isinstance(caller, PageReply):
                 return caller
             asked = ApiRequest(
-                request.method, found.route.path, parameters(request.query), request.read_body(), caller.name
+                request.method,
+                found.route.path,
+                parameters(request.query),
+                request.read_body(),
+                caller.name,
+                request.host,
             )
         except BodyError as error:
             return error.reply
@@ -161,7 +166,7 @@ class HttpApi:
         still = partial(
             self._admission.require_still, request, found.method.action, f"{request.method} {found.route.path}"
         )
-        reply = self._on_loop(self._carry_out(asked, found, request.host, still))
+        reply = self._on_loop(self._carry_out(asked, found, still))
         return PageReply(200, _Pieces(reply, self._on_loop)) if isinstance(reply, _Pull) else reply
 
     def _on_loop(self, work: Coroutine[Any, Any, T]) -> T:
@@ -174,9 +179,7 @@ class HttpApi:
 
     # -- on the loop ------------------------------------------------------------------------------------------
 
-    async def _carry_out(
-        self, request: ApiRequest, found: Match, host: str, still: Callable[[], None]
-    ) -> PageReply | _Pull:
+    async def _carry_out(self, request: ApiRequest, found: Match, still: Callable[[], None]) -> PageReply | _Pull:
         if self._under_way >= CALLS_MAX:
             return PageReply(503, f"{CALLS_MAX} requests are being answered: ask again later")
         self._under_way += 1
@@ -185,7 +188,7 @@ class HttpApi:
         finally:
             self._under_way -= 1
         if found.method.action is not None:
-            self._note(request, host, reply)
+            self._note(request, reply)
         return reply
 
     async def _reply(self, request: ApiRequest, found: Match, still: Callable[[], None]) -> PageReply | _Pull:
@@ -204,13 +207,16 @@ class HttpApi:
             log.exception("a request to %s over HTTP ended unexpectedly", request.path)
             return PageReply(500, "it ended unexpectedly: the log of this process says how")
 
-    def _note(self, request: ApiRequest, host: str, reply: PageReply | _Pull) -> None:
-        given = ", ".join(f"{key} {value}" for key, value in request.params.items())
-        on = " ".join(filter(None, (request.method, request.path, given, request.body)))
+    def _note(self, request: ApiRequest, reply: PageReply | _Pull) -> None:
+        """Note what was changed, or why it was not. Who was not allowed to is noted already."""
+        code, reason = (reply.code, str(reply.body)) if isinstance(reply, PageReply) else (200, "")
+        if code == DENIED:
+            return
         what = AuditAction.DELETE if request.method == "DELETE" else AuditAction.ADMINISTER
-        failed = isinstance(reply, PageReply) and reply.code >= 400
-        reason = str(reply.body) if failed and isinstance(reply, PageReply) else ""
-        self._admission.audit.note(what, request.caller, host, on, allowed=not failed, reason=reason)
+        done = code < 400
+        self._admission.audit.note(
+            what, request.caller, request.host, request.what, allowed=done, reason="" if done else reason
+        )
 
     def _ended(self, who: str, what: str, problem: str) -> None:
         self._admission.audit.note(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bookkeeper.access import CLUSTER, Grant, Mode, Policy, PolicyChange, Resource, Right, Subject
 from bookkeeper.console.actions import ActionRequest
 from bookkeeper.errors import NoSuchLedgerError
 from bookkeeper.http_api.request import RefusedRequestError
@@ -112,6 +113,42 @@ def test_a_bookie_is_made_read_only_and_drained_and_all_of_it_is_noted(tmp_path:
     noted = [(line["on"], line["allowed"]) for line in audit_lines(tmp_path) if line["what"] == "administer"]
     assert noted[:2] == [("drain b1", False), ("read-only b1", True)]
     assert ("read-only off b1", True) in noted and ("drain b7", False) in noted
+
+
+@pytest.mark.rule("X12", "X16")
+def test_who_administers_needs_the_right_of_what_an_action_does_besides(tmp_path: Path) -> None:
+    """Cause: with the right to administer alone one purged everybody's ledgers for ever."""
+
+    async def work(served: Served) -> None:
+        gone, alive = await ledger(served.bk), await ledger(served.bk)
+        shop = Resource.parse("streams:shop")
+        await served.bk.metadata_store.ledger_owners.hand_over([LedgerId(gone), LedgerId(alive)], shop)
+        await served.bk.delete_ledger(gone, grace_s=1000)
+        operator = Subject.parse("token:operator")
+
+        async def enforce(*more: Right) -> None:
+            rights = (Grant(operator, frozenset({Right.ADMINISTER}), CLUSTER), Grant(operator, frozenset(more), shop))
+            await served.bk.metadata_store.access.change(
+                lambda old: Policy(Mode.ENFORCE, rights, changes=old.changes), PolicyChange(0, "a test", "changed")
+            )
+            await served.console._admission._policy.read()
+
+        async def act(action: str, target: object) -> int:
+            return (await served.act(action, served.token, target=str(target), confirm=str(target))).status
+
+        await enforce(Right.READ)
+        for action, target in (("purge", gone), ("repair", alive), ("drain", "b1")):
+            assert await act(action, target) == 403, action
+        restorable = served.bk.metadata_store.ledgers.restorable
+        assert await restorable.has(LedgerId(gone), fresh=True)
+        await enforce(Right.DELETE, Right.REPAIR)
+        assert await act("drain", "b1") == 403, "which is on the whole cluster"
+        assert await act("repair", alive) == 200
+        assert await act("purge", gone) == 200 and not await restorable.has(LedgerId(gone), fresh=True)
+
+    story(tmp_path, work, actions=EVERY)
+    denied = [line["on"] for line in audit_lines(tmp_path) if line["what"] == "deny"]
+    assert denied == ["purge 0", "repair 1", "drain b1", "drain b1"]
 
 
 def test_a_ledger_is_repaired_in_the_background(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from bookkeeper.http_api.admission import DELAYED_MAX
 from bookkeeper.http_api.request import CHUNK_BYTES, JsonStream, RefusedRequestError
 from bookkeeper.http_api.routes import ROUTES
 from bookkeeper.http_api.service import _Pull
+from bookkeeper.ids import LedgerId
 from bookkeeper.launchers.machine_speed import stretch
 from tests.bookkeeper.http_api.served import Served, audit_lines, story
 from tests.bookkeeper.http_api.waiting import until
@@ -185,6 +186,46 @@ def test_the_access_policy_is_asked_too(tmp_path: Path) -> None:
         assert "entry 0" in (await served.ask("GET", read)).body
 
     story(tmp_path, work)
+
+
+@pytest.mark.rule("X12", "X16")
+def test_who_administers_needs_the_right_of_what_a_route_does_besides(tmp_path: Path) -> None:
+    """Cause: with the right to administer alone one deleted everybody's ledgers, and fenced them by a recovery."""
+    move = '{"bookie_src": ["%s"]}'
+    one = '{"bookie_src": "%s"}'
+
+    async def work(served: Served) -> None:
+        await served.furnish()
+        operator = Subject.parse("token:operator")
+        administers = Grant(operator, frozenset({Right.ADMINISTER}), CLUSTER)
+        await served.bk.metadata_store.ledger_owners.hand_over(
+            [LedgerId(int(served.names["doomed"]))], Resource.parse("streams:shop")
+        )
+        bookie = served.other.bookie_id
+        asked = {
+            "delete": ("DELETE", "/api/v1/ledger/delete?ledger_id={doomed}", None),
+            "recover": ("PUT", "/api/v1/autorecovery/bookie", move % bookie),
+            "decommission": ("PUT", "/api/v1/autorecovery/decommission", one % bookie),
+        }
+        await enforce(served, administers, Grant(operator, frozenset({Right.DELETE}), Resource.parse("streams:other")))
+        for name, (method, target, body) in asked.items():
+            refused = await served.ask(method, target, body)
+            right = "delete on streams:shop" if name == "delete" else "repair on cluster"
+            assert refused.status == 403 and f"the right to {right}" in refused.body, refused
+        assert await served.bk.exists(int(served.names["doomed"]))
+        assert not served.api._api._background.running
+        owns = Grant(operator, frozenset({Right.DELETE}), Resource.parse("streams:shop"))
+        await enforce(served, administers, owns, Grant(operator, frozenset({Right.REPAIR}), CLUSTER))
+        assert (await served.ask(*asked["delete"])).status == 200
+        assert not await served.bk.exists(int(served.names["doomed"]))
+        assert (await served.ask(*asked["decommission"])).status == 200
+
+    story(tmp_path, work)
+    denied = [line for line in audit_lines(tmp_path) if not line["allowed"]]
+    assert [(line["what"], line["who"]) for line in denied[:3]] == [("deny", "operator")] * 3
+    assert denied[0]["on"].startswith("DELETE /api/v1/ledger/delete ledger_id ") and denied[0]["address"] == "127.0.0.1"
+    (done,) = [line for line in audit_lines(tmp_path) if line["allowed"] and line["what"] == "delete"]
+    assert done["who"] == "operator"
 
 
 @pytest.mark.rule("X49")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bookkeeper.access import Resource
+from bookkeeper.access import Resource, Right
 from bookkeeper.client.operators import Operator
 from bookkeeper.http_api.ledger_calls import ENTRIES_EACH, LedgerCalls
 from bookkeeper.http_api.request import ApiRequest, JsonStream, RefusedRequestError
@@ -103,15 +103,16 @@ def test_a_ledger_that_is_open_is_closed_before_it_is_deleted_and_can_come_back(
 def test_entries_end_when_the_right_to_read_them_is_gone(tmp_path: Path) -> None:
     asked: list[str] = []
 
-    def require_read(name: str, on: Resource) -> None:
-        asked.append(name)
+    def require(request: ApiRequest, right: Right, on: Resource) -> None:
+        assert right is Right.READ
+        asked.append(request.caller)
         if len(asked) == 3:  # when it begins, and with entries 0 and 100
             raise RefusedRequestError("taken away", 403)
 
     async def work(served: Served) -> None:
         async with await served.bk.create_ledger(ensemble=1, write_quorum=1, ack_quorum=1) as ledger:
             await ledger.append_many([b"entry"] * (ENTRIES_EACH + 50))
-        calls = LedgerCalls(Operator(served.bk), require_read)
+        calls = LedgerCalls(Operator(served.bk), require)
         stream = await calls.read(ApiRequest("GET", "/api/v1/ledger/read", {"ledger_id": str(ledger.id)}, caller="a"))
         assert isinstance(stream, JsonStream)
         with pytest.raises(RefusedRequestError, match="taken away"):
@@ -129,14 +130,17 @@ def test_whose_a_ledger_is_counts_as_on_bookies_also_in_the_middle(tmp_path: Pat
 
     async def work(served: Served) -> None:
         owners = served.bk.metadata_store.ledger_owners
-        calls = LedgerCalls(Operator(served.bk), lambda name, on: asked.append(str(on)))
+        calls = LedgerCalls(Operator(served.bk), lambda request, right, on: asked.append(f"{right} {on}"))
 
         async def read(ledger_id: LedgerId) -> list[bytes]:
             request = ApiRequest("GET", "/api/v1/ledger/read", {"ledger_id": str(ledger_id)}, caller="a")
             stream = await calls.read(request)
             assert isinstance(stream, JsonStream)
             await owners.hand_over([ledger_id], Resource.parse("ledgers:newest"))
-            return [chunk async for chunk in stream.chunks()]
+            found = [chunk async for chunk in stream.chunks()]
+            await calls.delete(ApiRequest("DELETE", "/api/v1/ledger/delete", {"ledger_id": str(ledger_id)}))
+            assert not await served.bk.exists(ledger_id)
+            return found
 
         for name in ("ledgers:named", None):
             async with await served.bk.create_ledger(ensemble=1, write_quorum=1, ack_quorum=1, owner=name) as ledger:
@@ -148,4 +152,5 @@ def test_whose_a_ledger_is_counts_as_on_bookies_also_in_the_middle(tmp_path: Pat
             await read(LedgerId(ledger.id))
 
     story(tmp_path, work, auditor=False)
-    assert asked == ["ledgers:other", "ledgers:newest", "ledgers:claimed", "ledgers:newest"]
+    newest = ["read ledgers:newest", "delete ledgers:newest"]
+    assert asked == ["read ledgers:other", *newest, "read ledgers:claimed", *newest]
