@@ -87,6 +87,7 @@ if TYPE_CHECKING:
         StreamUnavailableError,
         TailMovedError,
         TooManyCursorsError,
+        TooManyStreamsError,
         TxidOrderError,
         UnsupportedStreamFormatError,
     )
@@ -186,6 +187,7 @@ __all__ = [
     "StreamUnavailableError",
     "TailMovedError",
     "TooManyCursorsError",
+    "TooManyStreamsError",
     "TxidOrderError",
     "UnsupportedStreamFormatError",
     "Writer",
@@ -284,6 +286,7 @@ _HOME = {
     "StreamUnavailableError": "segments.errors",
     "TailMovedError": "segments.errors",
     "TooManyCursorsError": "segments.errors",
+    "TooManyStreamsError": "segments.errors",
     "TxidOrderError": "segments.errors",
     "UnsupportedStreamFormatError": "segments.errors",
     "Writer": "segments.write",

@@ -18,7 +18,7 @@ Callers branch on the class; retry loops read ``retryable`` and ``outcome``; nob
         * :exc:`EntryCorruptError`, :exc:`ChainCorruptError`
     * :exc:`UnsupportedStreamFormatError` -- written by a newer program
     * :exc:`CursorNotFoundError`, :exc:`CursorExistsError`, :exc:`CursorConflictError`
-    * :exc:`CursorVersionError`, :exc:`CursorFullError`, :exc:`TooManyCursorsError`
+    * :exc:`CursorVersionError`, :exc:`CursorFullError`, :exc:`TooManyCursorsError`, :exc:`TooManyStreamsError`
     * :exc:`HoldNotFoundError`, :exc:`HoldExistsError`
     * :exc:`StreamOwnedError` -- a writer has the stream open
     * :exc:`BatchRefusedError` -- a batch cannot be published
@@ -247,6 +247,10 @@ class CursorFullError(StreamError):
 class TooManyCursorsError(StreamError):
     """The stream has as many cursors as it may have, or the name for which one was to be made has. None was made:
     delete some first."""
+
+
+class TooManyStreamsError(StreamError):
+    """The tenant who would own the stream has as many as his quota allows. None was made, imported or renamed."""
 
 
 class HoldNotFoundError(StreamError):

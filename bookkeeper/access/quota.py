@@ -19,6 +19,8 @@ class QuotaKind(StrEnum):
     """Bytes of entries in ledgers that exist, each copy counted."""
     LEDGERS = "ledgers"
     """Ledgers that exist."""
+    STREAMS = "streams"
+    """Streams that exist among what a tenant owns. Nobody knows of a stream which principal has made it."""
     ADDS_PER_S = "adds_per_s"
     """Entries a second, on each server."""
     BYTES_PER_S = "bytes_per_s"
@@ -38,6 +40,7 @@ class Quota:
     ledgers: int | None = None
     adds_per_s: int | None = None
     bytes_per_s: int | None = None
+    streams: int | None = None
 
     def limit(self, kind: QuotaKind) -> int | None:
         """The limit of a kind."""
@@ -95,6 +98,13 @@ class PrincipalQuota:
 
     who: Subject
     quota: Quota
+
+    def __post_init__(self) -> None:
+        if self.quota.streams is not None:
+            raise ConfigError(
+                f"the quota {QuotaKind.STREAMS} is a tenant's, because streams belong to tenants: "
+                f"bk access tenant set TENANT --quota {QuotaKind.STREAMS}={self.quota.streams}"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from bookkeeper.access import CLUSTER, Mode, Policy, Principal, PrincipalKind, QuotaRefusal, Resource, Right
+from bookkeeper.access import (
+    CLUSTER,
+    Mode,
+    Policy,
+    Principal,
+    PrincipalKind,
+    QuotaKind,
+    QuotaRefusal,
+    Resource,
+    Right,
+    Tenant,
+)
 from bookkeeper.gateways.caller import Caller
 
 Needs = tuple[tuple[Right, ...], ...]
@@ -96,6 +107,23 @@ class CallerRights:
     def charge(self, caller: Caller | None, entries: int, size: int) -> QuotaRefusal | None:
         """Count what a caller adds, if his own rates allow it now; else when they do, and nothing is counted."""
         return None if self._take is None else self._take(_principal(caller), entries, size)
+
+    def limits_streams(self, on: Resource) -> Tenant | None:
+        """The tenant that owns a stream, if it has a quota of streams."""
+        policy = self._current()
+        name = None if policy.mode is Mode.OFF else policy.tenant_of(on)
+        found = None if name is None else policy.tenant(name)
+        return None if found is None or found.quota.streams is None else found
+
+    def another_stream(self, caller: Caller | None, tenant: Tenant, on: Resource, has: int) -> QuotaRefusal | None:
+        """Why there must be no further stream of a tenant that has so many; None: there may be one."""
+        limit = tenant.quota.streams
+        if limit is None or has < limit:
+            return None
+        refusal = QuotaRefusal(f"tenant {tenant.name}", QuotaKind.STREAMS, limit, None)
+        if self._told is not None:
+            self._told(_principal(caller), Denial(str(_principal(caller)), Right.CREATE, on, str(refusal)))
+        return refusal if self._policy.mode is Mode.ENFORCE else None
 
     def sees(self, caller: Caller | None, on: Resource) -> bool:
         """Whether a caller may know that a resource exists: any right on it is enough. Nobody is told of this."""

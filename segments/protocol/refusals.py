@@ -59,6 +59,7 @@ STATUSES: Final[dict[type[StreamError], str]] = {
     errors.CursorVersionError: "OUT_OF_RANGE",
     errors.CursorFullError: "RESOURCE_EXHAUSTED",
     errors.TooManyCursorsError: "RESOURCE_EXHAUSTED",
+    errors.TooManyStreamsError: "RESOURCE_EXHAUSTED",
     errors.HoldNotFoundError: "NOT_FOUND",
     errors.HoldExistsError: "ALREADY_EXISTS",
     errors.StreamHeldError: "FAILED_PRECONDITION",

@@ -11,7 +11,7 @@ An import becomes visible at its end, in one write. One that dies leaves ledgers
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -182,7 +182,7 @@ async def import_stream(
     name: str | None = None,
     changes: dict[str, Any] | None = None,
     dry_run: bool = False,
-    may_make: Callable[[str], None] | None = None,
+    may_make: Callable[[str], Awaitable[None]] | None = None,
 ) -> ImportResult:
     """Make a stream of an exported file: under its old name, or another. With ``dry_run`` the file is only verified.
 
@@ -217,7 +217,7 @@ class StreamImport:
         changes: dict[str, Any],
         *,
         dry_run: bool,
-        may_make: Callable[[str], None] | None = None,
+        may_make: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
         self._client, self._metadata = client, client.metadata_store
         self.name = "" if name is None else check_stream_name(name)
@@ -266,7 +266,7 @@ class StreamImport:
         except (KeyError, TypeError, ValueError) as error:
             raise StreamCorruptError("the exported stream's header cannot be understood") from error
         if self._may_make is not None:
-            self._may_make(self.name)
+            await self._may_make(self.name)
         await self._metadata.store.sync(names_path(self._metadata))
         if await self._metadata.store.exists(name_path(self._metadata, self.name)) is not None:
             raise StreamExistsError(f"there is a stream {self.name} already", stream=self.name)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from bookkeeper.access import Amount, Policy, Quota, Usage
+from bookkeeper.access import Amount, Policy, Quota, Resource, ResourceKind, Usage
 from bookkeeper.access.usage import NOTHING
+from bookkeeper.admin.access.matches import names_of
 from bookkeeper.admin.access.policy_change import read_policy
 from bookkeeper.admin.shared.answers import VerbAnswer, verb_on_cluster
 from bookkeeper.admin.shared.options import moment, print_table
@@ -17,8 +18,11 @@ from bookkeeper.real import system_seams
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper
+    from bookkeeper.meta import Metadata
 
 _COLUMNS: Final = ["who", "bytes_kept", "bytes_quota", "ledgers", "ledgers_quota"]
+_STREAMS: Final = ["streams", "streams_quota"]
+"""Columns of tenants alone."""
 
 
 @click.command()
@@ -50,7 +54,7 @@ async def usage(bk: BookKeeper, count: bool) -> VerbAnswer:
             notes.append("nothing was counted yet: autorecovery counts while there are quotas, and so does --count")
     document = {
         "counted_ms": used.counted_ms or None,
-        "tenants": _rows(used.tenants, {each.name: each.quota for each in policy.tenants}),
+        "tenants": await _tenants(metadata, policy, used),
         "owners": _rows(used.owners, _quotas(policy, used)),
         "still_counting": [
             {
@@ -66,6 +70,18 @@ async def usage(bk: BookKeeper, count: bool) -> VerbAnswer:
         "notes": notes,
     }
     return VerbAnswer(document, lambda: _print(document))
+
+
+async def _tenants(metadata: Metadata, policy: Policy, used: Usage) -> list[dict[str, Any]]:
+    """Streams are counted now: gateways count them whenever one is to be made."""
+    names = await names_of(metadata, ResourceKind.STREAMS) or []
+    streams = [Resource(ResourceKind.STREAMS, name) for name in names]
+    rows = _rows(used.tenants, {each.name: each.quota for each in policy.tenants})
+    for row in rows:
+        tenant = policy.tenant(row["who"])
+        row["streams"] = 0 if tenant is None else sum(map(tenant.owns_it, streams))
+        row["streams_quota"] = None if tenant is None else tenant.quota.streams
+    return rows
 
 
 def _quotas(policy: Policy, used: Usage) -> dict[str, Quota]:
@@ -99,7 +115,7 @@ def _print(document: dict[str, Any]) -> None:
             {**row, **{name: size_in_words(row[name]) for name in ("bytes_kept", "bytes_quota")}}
             for row in document[kind]
         ]
-        print_table(counted(len(rows), noun), _COLUMNS, rows)
+        print_table(counted(len(rows), noun), [*_COLUMNS, *(_STREAMS if kind == "tenants" else ())], rows)
     still = [
         {
             **row,

@@ -12,6 +12,7 @@ from bookkeeper.leases.lease import Lease
 from bookkeeper.seams import Clock
 from segments.errors import SequenceTooOldError, StreamNotFoundError, StreamNotReadyError
 from segments.gateway.calls.producer_claims import ProducerClaims
+from segments.gateway.calls.stream_room import StreamRoom
 from segments.gateway.config import GrpcGatewayConfig
 from segments.gateway.gateway_metrics import GatewayMetrics
 from segments.gateway.guard.grpc_call import GrpcCall
@@ -111,6 +112,7 @@ class ServedStreams:
     ) -> None:
         """``location`` is the address at which this gateway answers; it stands in the records of streams it owns."""
         self.namespace = namespace
+        self.room = StreamRoom(namespace)
         self._make_lease = make_lease
         self._location = location
         self._clock = clock

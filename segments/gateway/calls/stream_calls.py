@@ -46,9 +46,10 @@ class StreamCalls:
         }
 
     async def create(self, request: pb.CreateStreamRequest, call: GrpcCall) -> pb.StreamInfo:
-        """Make a stream. Raises: as ``StreamNamespace.create``."""
+        """Make a stream. Raises: as ``StreamNamespace.create``. TooManyStreamsError: its tenant has enough."""
         config = get_settings(request.settings) if request.settings.values else StreamConfig()
-        stream = await self._table.namespace.create(request.stream, config=config, exist_ok=request.exist_ok)
+        async with self._table.room.making(call, request.stream):
+            stream = await self._table.namespace.create(request.stream, config=config, exist_ok=request.exist_ok)
         return await self._info(self._table.add(request.stream, stream))
 
     async def get(self, request: pb.GetStreamRequest, call: GrpcCall) -> pb.StreamInfo:
@@ -78,8 +79,10 @@ class StreamCalls:
         return await self._info(served)
 
     async def rename(self, request: pb.RenameStreamRequest, call: GrpcCall) -> pb.StreamInfo:
-        """Give a stream another name. Raises: as ``StreamNamespace.rename``."""
-        await self._table.namespace.rename(request.stream, request.new_name)
+        """Give a stream another name. Raises: as ``StreamNamespace.rename``. TooManyStreamsError: the tenant who would
+        own it has enough."""
+        async with self._table.room.making(call, request.new_name, was=request.stream):
+            await self._table.namespace.rename(request.stream, request.new_name)
         self._table.forget(request.stream)
         return await self._info(await self._table.now(request.new_name))
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import aclosing, suppress
-from functools import partial
+from contextlib import AsyncExitStack, aclosing, suppress
 from typing import Final
 
 from segments.errors import StreamConfigError, StreamError, StreamNotReadyError
@@ -93,14 +92,21 @@ class TransferCalls:
         changes = get_patch(opened.settings)
         yield pb.ImportReply(ready=pb.Empty())
         try:
-            made = await import_stream(
-                self._table.namespace.client,
-                self._chunks(requests, call, counted=not opened.dry_run),
-                name=opened.stream or None,
-                changes=changes,
-                dry_run=opened.dry_run,
-                may_make=partial(call.require, needs=CREATE),
-            )
+            async with AsyncExitStack() as held:
+
+                async def may_make(name: str) -> None:
+                    call.require(name, CREATE)
+                    if not opened.dry_run:
+                        await held.enter_async_context(self._table.room.making(call, name))
+
+                made = await import_stream(
+                    self._table.namespace.client,
+                    self._chunks(requests, call, counted=not opened.dry_run),
+                    name=opened.stream or None,
+                    changes=changes,
+                    dry_run=opened.dry_run,
+                    may_make=may_make,
+                )
         except Exception:  # the status tells it; gRPC loses the status of a call that ends while its client still sends
             yield pb.ImportReply(stop=pb.Empty())
             await _discard(requests)

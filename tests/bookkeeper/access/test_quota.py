@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bookkeeper.access import Quota, QuotaKind, QuotaRefusal
+from bookkeeper.access import PrincipalQuota, Quota, QuotaKind, QuotaRefusal, Subject
 from bookkeeper.access.quota import LIMIT_MAX, smallest
 from bookkeeper.errors import ConfigError
 
@@ -28,11 +28,19 @@ def test_a_quota_reads_back_from_its_document() -> None:
         {"ledgers": LIMIT_MAX + 1},
         {"adds_per_s": 0},
         {"bytes_per_s": 0},
+        {"streams": -1},
     ],
 )
 def test_what_is_no_limit_is_refused(document: object) -> None:
     with pytest.raises(ConfigError, match="quota"):
         Quota.of(document)
+
+
+@pytest.mark.parametrize("limit", [0, 5])
+def test_streams_are_limited_for_tenants_and_for_nobody_else(limit: int) -> None:
+    assert Quota.of({"streams": limit}).document() == {"streams": limit}
+    with pytest.raises(ConfigError, match=f"bk access tenant set TENANT --quota streams={limit}"):
+        PrincipalQuota(Subject.parse("etl"), Quota(streams=limit))
 
 
 def test_the_smallest_limit_of_each_kind_counts() -> None:

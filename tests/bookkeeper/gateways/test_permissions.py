@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bookkeeper.access import Grant, Mode, Policy, PrincipalKind, Resource, Right, Subject
+from bookkeeper.access import Grant, Mode, Policy, Principal, PrincipalKind, Quota, Resource, Right, Subject, Tenant
 from bookkeeper.gateways.caller import Caller, path_resource, stream_resource
 from bookkeeper.gateways.permissions import ANY_RIGHT, CallerRights, Denial, all_of, one_of
 
@@ -94,3 +94,28 @@ def test_a_refused_certificate_reads_what_refuses_it() -> None:
         "its certificate is allowed below /y",
     ]
     assert not permissions.leads_to(nothing, path_resource("/"))
+
+
+@pytest.mark.rule("X32")
+def test_a_tenants_quota_of_streams_counts_while_a_policy_does() -> None:
+    red = Tenant("red", owns=(Resource.parse("streams:red"),), quota=Quota(streams=2))
+    told: list[tuple[str, Right, str]] = []
+    policies = [Policy(tenants=(red,))]
+
+    def tell(principal: Principal, denial: Denial) -> None:
+        told.append((str(principal), denial.right, denial.reason))
+
+    permissions = CallerRights(lambda: policies[-1], tell)
+    mine, others = stream_resource("/red/a"), stream_resource("redder")
+    assert permissions.limits_streams(mine) is None, "the policy is off"
+    policies.append(Policy(Mode.OBSERVE, tenants=(red, Tenant("blue", owns=(Resource.parse("streams:blue"),)))))
+    assert permissions.limits_streams(mine) == red
+    assert permissions.limits_streams(others) is None and permissions.limits_streams(stream_resource("blue")) is None
+    assert permissions.another_stream(Caller("etl"), red, mine, 1) is None and not told
+    assert permissions.another_stream(Caller("etl"), red, mine, 2) is None
+    refusal = "the quota streams of tenant red, 2, is used up"
+    assert [(who, right, why.partition(":")[0]) for who, right, why in told] == [("etl", Right.CREATE, refusal)]
+    policies.append(Policy(Mode.ENFORCE, tenants=(red,)))
+    assert permissions.limits_streams(mine) == red
+    refused = permissions.another_stream(None, red, mine, 2)
+    assert refused is not None and str(refused).startswith(refusal) and refused.after_s is None

@@ -14,7 +14,10 @@ def test_before_the_first_count_it_says_who_counts(cluster: Cluster) -> None:
     cluster.access("tenant", "set", "red", "--quota", "ledgers=5")
     found = cluster.document("usage")
     assert found["counted_ms"] is None and "nothing was counted yet" in found["notes"][0]
-    assert found["tenants"] == [{"who": "red", "bytes_kept": 0, "bytes_quota": None, "ledgers": 0, "ledgers_quota": 5}]
+    none = {"streams": 0, "streams_quota": None}
+    assert found["tenants"] == [
+        {"who": "red", "bytes_kept": 0, "bytes_quota": None, "ledgers": 0, "ledgers_quota": 5, **none}
+    ]
     assert "note: nothing was counted yet" in cluster.access("usage").out
 
 
@@ -27,11 +30,32 @@ def test_the_last_count_is_shown_beside_the_quotas(cluster: Cluster) -> None:
     cluster.meanwhile(count)
     found = cluster.document("usage")
     assert found["tenants"] == [
-        {"who": "red", "bytes_kept": 2048, "bytes_quota": 1 << 30, "ledgers": 1, "ledgers_quota": None}
+        {
+            "who": "red",
+            "bytes_kept": 2048,
+            "bytes_quota": 1 << 30,
+            "ledgers": 1,
+            "ledgers_quota": None,
+            "streams": 0,
+            "streams_quota": None,
+        }
     ]
     assert found["owners"] == [{"who": "bob", "bytes_kept": 5, "bytes_quota": None, "ledgers": 2, "ledgers_quota": 9}]
     shown = cluster.access("usage").out
     assert "2.0 KiB" in shown and "1.0 GiB" in shown and "counted 19" in shown
+
+
+def test_streams_are_counted_as_they_are_now(cluster: Cluster) -> None:
+    async def make(metadata: Metadata) -> None:
+        for name in ("red", "red%2Forders", "redder", "blue"):
+            await metadata.store.create(metadata.own("segments", "names", name), b"id", parents=True)
+
+    cluster.access("tenant", "set", "red", "--owns", "streams:red", "--quota", "streams=2")
+    cluster.meanwhile(make)
+    (row,) = cluster.document("usage")["tenants"]
+    assert (row["who"], row["streams"], row["streams_quota"]) == ("red", 2, 2)
+    assert "streams" in cluster.access("usage").out.partition("0 owners")[0]
+    assert "a tenant's" in cluster.access("quota", "etl", "streams=2", status=1).out
 
 
 def test_a_count_on_demand_is_for_all_servers_and_names_what_was_deleted(embedded: str) -> None:
