@@ -209,7 +209,11 @@ class Disk(Protocol):
         """Names in a directory, sorted."""
 
     def make_directories(self, path: str) -> None:
-        """Create missing directories top-down, syncing each parent."""
+        """Create missing directories top-down, syncing each parent.
+
+        Raises:
+            OSError: one of them cannot be made. ConfigError: ``path`` belongs to another user.
+        """
 
     def rename(self, source: str, target: str) -> None: ...
     def unlink(self, path: str) -> None: ...

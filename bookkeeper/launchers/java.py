@@ -20,6 +20,7 @@ from typing import Final
 
 from bookkeeper.errors import ConfigError
 from bookkeeper.launchers.waiting import ProgressSource, StalledError, until
+from bookkeeper.real import require_own
 
 OLDEST: Final = 17
 _DROPPED: Final = "--add-modules=jdk.incubator.vector"
@@ -113,8 +114,10 @@ done
 exec {shlex.quote(str(executable))} "$@"
 """
     wrapper = cache / "bin" / "java"
+    wrapper.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for each in (cache, wrapper.parent, wrapper):  # it is run
+        require_own(str(each))
     if not wrapper.exists() or wrapper.read_text() != script:
-        wrapper.parent.mkdir(parents=True, exist_ok=True)
         fresh = wrapper.with_name(f"java.{os.getpid()}")
         fresh.write_text(script)
         fresh.chmod(0o755)

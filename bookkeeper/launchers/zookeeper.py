@@ -26,7 +26,7 @@ from bookkeeper.launchers.java import find_java
 from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.launchers.waiting import ProgressSource, StalledError, until
 from bookkeeper.meta.service_uri import SESSION_MAX_S
-from bookkeeper.real import make_private
+from bookkeeper.real import make_private, require_own
 
 _HOST: Final = "127.0.0.1"
 _FIRST_PORT: Final = 20_000
@@ -96,10 +96,12 @@ class ZooKeeperServer:
         """Start it and wait until it serves, as long as it makes progress.
 
         Raises:
-            ConfigError: no Java, or no PySpark; or the port is taken, also by another ZooKeeper.
+            ConfigError: no Java, or no PySpark; or the port is taken, also by another ZooKeeper; or the directory is
+                another user's.
             MetadataUnavailableError: it ended, or makes no progress; says what it said last.
         """
         self._require_free_port()
+        require_own(str(self.directory))
         java = find_java().executable
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         config = self._write_config()

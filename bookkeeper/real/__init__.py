@@ -35,6 +35,7 @@ from bookkeeper.real.private import (
     read_private,
     read_secret,
     replace_private,
+    require_own,
 )
 from bookkeeper.real.ready_sockets import ready_sockets
 from bookkeeper.real.supervisor import NotifySocket
@@ -63,6 +64,7 @@ __all__ = [
     "read_secret",
     "ready_sockets",
     "replace_private",
+    "require_own",
     "run",
     "system_seams",
 ]

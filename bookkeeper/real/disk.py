@@ -16,6 +16,7 @@ import threading
 from collections.abc import Sequence
 from typing import Final
 
+from bookkeeper.real.private import require_own
 from bookkeeper.seams import Buffer, File, Lock, Space
 
 DIRECT_BLOCK: Final = 4096
@@ -248,7 +249,7 @@ class PosixDisk:
         return sorted(os.listdir(path))
 
     def make_directories(self, path: str) -> None:
-        missing = []
+        missing, wanted = [], path
         while path and not self.exists(path):
             missing.append(path)
             path = os.path.dirname(path)
@@ -258,6 +259,7 @@ class PosixDisk:
             except FileExistsError:
                 pass
             self.sync_directory(os.path.dirname(directory) or ".")
+        require_own(wanted)
 
     def rename(self, source: str, target: str) -> None:
         os.rename(source, target)

@@ -111,6 +111,28 @@ def exchange_private(path: str, changed: Callable[[str], str]) -> None:
         os.unlink(mine)
 
 
+def require_own(path: str) -> None:
+    """Check that a file or directory of data, if it is there, belongs to this process's user, or to root: whoever owns
+    it can exchange what is in it, also later. Root is not asked, because the data of a container often has another
+    user's number.
+
+    Raises:
+        ConfigError: it belongs to another user, who may have made it beforehand.
+    """
+    me = os.geteuid()
+    if me == ROOT:
+        return
+    try:
+        owner = os.stat(path).st_uid
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if owner not in (me, ROOT):
+        raise ConfigError(
+            f"{path} belongs to another user (number {owner}), who could exchange what is in it: choose a place of "
+            f"your own, or, if it is yours, chown {me} {path}"
+        )
+
+
 def make_private(path: str) -> None:
     """Nobody but its owner may touch a file or directory of ours from now on; nothing if it is not there.
 

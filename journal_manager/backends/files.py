@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Protocol
 
-from bookkeeper.real import is_open_file
+from bookkeeper.real import is_open_file, require_own
 from journal_manager.errors import check
 
 
@@ -93,7 +93,7 @@ class SystemLock:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not self.in_force:  # its file was removed in between, and may be another one now
@@ -146,11 +146,15 @@ class SystemFiles:
         return sorted(os.listdir(path))
 
     def make_directories(self, path: str) -> None:
+        self._make(path)
+        require_own(path)
+
+    def _make(self, path: str) -> None:
         parent = os.path.dirname(path)
         if os.path.isdir(path):
             return
         check(parent != path, "K1", path)
-        self.make_directories(parent)
+        self._make(parent)
         with suppress(FileExistsError):
             os.mkdir(path, 0o700)
         self.sync_directory(parent)

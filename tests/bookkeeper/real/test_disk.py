@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from bookkeeper.errors import ConfigError
 from bookkeeper.real.disk import PosixDisk
+from tests.bookkeeper.real.places import in_place_of_another
 
 
 @pytest.mark.rule("P1")
@@ -183,3 +185,10 @@ def test_cached_reads_of_any_size_do_not_see_each_other(tmp_path: Path) -> None:
     file.close()
     for data, (size, offset) in zip(got, reads, strict=True):
         assert data is None or data == content[offset : offset + size]
+
+
+@pytest.mark.rule("X43")
+def test_nothing_is_kept_in_a_directory_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cause: who makes /tmp/streams before somebody else does could exchange what that one keeps there."""
+    with pytest.raises(ConfigError, match=in_place_of_another(monkeypatch, tmp_path)):
+        PosixDisk().make_directories(str(tmp_path))

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.errors import ConfigError
-from bookkeeper.real import append_private, make_private, private, read_private, read_secret
+from bookkeeper.real import append_private, make_private, private, read_private, read_secret, require_own
 from bookkeeper.real.private import make_private_file, replace_private
 from bookkeeper.secret import Secret
+from tests.bookkeeper.real.places import in_place_of_another
 
 
 @pytest.mark.rule("X43")
@@ -104,6 +105,21 @@ def test_a_file_is_private_from_its_first_moment_and_one_that_is_there_is_left(t
     assert path.read_text() == "kept" and os.listdir(tmp_path) == ["new"]
     with pytest.raises(FileNotFoundError):
         make_private_file(str(tmp_path / "nowhere" / "new"))
+
+
+@pytest.mark.rule("X43")
+def test_data_of_another_user_is_refused_and_that_of_root_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_own(str(tmp_path))
+    says = in_place_of_another(monkeypatch, tmp_path)
+    with pytest.raises(ConfigError, match=says):
+        require_own(str(tmp_path))
+    require_own(str(tmp_path / "nowhere"))
+    monkeypatch.setattr(private, "ROOT", os.geteuid())  # who is asked is root
+    require_own(str(tmp_path))
+    monkeypatch.setattr(private, "ROOT", tmp_path.stat().st_uid)
+    require_own(str(tmp_path))
 
 
 @pytest.mark.rule("X43")

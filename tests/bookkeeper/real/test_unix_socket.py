@@ -60,3 +60,23 @@ async def test_whoever_sends_no_line_gets_no_answer_and_disturbs_nobody(tmp_path
 async def test_a_path_that_is_too_long_is_said_to_be(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="too long for a socket"):
         await listen_unix(str(tmp_path / ("x" * 120)), echo)
+
+
+@pytest.mark.rule("X34")
+async def test_who_sends_nothing_loses_the_connection_and_there_are_not_too_many(tmp_path: Path) -> None:
+    path = str(tmp_path / "s")
+    listener = await listen_unix(path, echo, connections_max=1)
+    reader, writer = await asyncio.open_unix_connection(path)
+    other, others = await asyncio.open_unix_connection(path)
+    assert await other.read() == b""
+    writer.write(b"x\n")
+    assert await reader.read() == b"x\n"
+    for each in (writer, others):
+        each.close()
+    assert await answer_of(path, b"y") == [b"y"]
+    listener.close()
+    listener = await listen_unix(path, echo, patience_s=0.0)
+    reader, writer = await asyncio.open_unix_connection(path)
+    assert await reader.read() == b"", "it is told nothing, and its connection ends"
+    writer.close()
+    listener.close()

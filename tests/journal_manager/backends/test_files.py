@@ -9,9 +9,11 @@ from random import Random
 
 import pytest
 
+from bookkeeper.errors import ConfigError
 from bookkeeper.real.disk import PosixDisk
 from bookkeeper.testing.world import SimDisk
-from journal_manager.backends.files import Files, SystemFiles
+from journal_manager.backends.files import Files, SystemFiles, SystemLock
+from tests.bookkeeper.real.places import in_place_of_another
 
 
 @pytest.mark.rule("K1")
@@ -110,3 +112,18 @@ def test_links_in_a_directory_of_data_are_not_followed(tmp_path: Path) -> None:
         with pytest.raises(OSError, match=r"edits"):
             SystemFiles().open(str(link), **more)
     assert target.read_text() == "somebody else's"
+
+
+@pytest.mark.rule("X43")
+def test_no_journal_is_kept_in_a_directory_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match=in_place_of_another(monkeypatch, tmp_path)):
+        SystemFiles().make_directories(str(tmp_path))
+
+
+@pytest.mark.rule("X42")
+def test_a_lock_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    """Somebody could have laid it, so that a file elsewhere is made, or held."""
+    (tmp_path / "lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="symbolic links"):
+        SystemLock(str(tmp_path / "lock"))
+    assert not (tmp_path / "elsewhere").exists()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.errors import (
+    ConfigError,
     MetadataConflictError,
     MetadataError,
     MetadataFormatError,
@@ -22,6 +23,7 @@ from bookkeeper.meta.store import Create, Set, Version
 from bookkeeper.meta.stores import sqlite_file
 from bookkeeper.meta.stores.sqlite_file import SqliteFile, reason
 from bookkeeper.meta.stores.tree import find
+from tests.bookkeeper.real.places import in_place_of_another
 
 LEASE_S = 10.0
 
@@ -281,3 +283,12 @@ def test_why_a_file_cannot_be_used_is_said_for_people(tmp_path: Path) -> None:
             database.execute("PRAGMA query_only = ON")
             database.execute(statement)
         assert reason(caught.value).startswith(words)
+
+
+@pytest.mark.rule("X43")
+@pytest.mark.parametrize("beside", ["", "-wal", "-shm", "-journal"])
+def test_files_of_another_user_are_no_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: str) -> None:
+    """Cause: who makes the file before somebody else does read the ledgers' passwords that came into it."""
+    (tmp_path / f"metadata.db{beside}").touch()
+    with pytest.raises(ConfigError, match=in_place_of_another(monkeypatch, tmp_path)):
+        SqliteFile(str(tmp_path / "metadata.db"), monotonic=lambda: 0.0, wall_ms=lambda: 0, lease_s=1.0)
