@@ -147,7 +147,7 @@ class _Application:
         if isinstance(path, str) and len(path) > 1:
             path = path.removesuffix("/")
         if path == "/metrics" and reads:
-            return self._metrics(environ, start_response)
+            return self._metrics(environ, _safely(start_response))
         if not isinstance(path, str) or path not in self._health or not reads:
             if self._api is not None and _is_elsewheres(environ):
                 return _plain(start_response, "403 Forbidden")
@@ -168,6 +168,15 @@ class _Application:
             return True
         host = header.rpartition(":")[0] if header.rpartition(":")[2].isdecimal() else header
         return is_loopback(host.removeprefix("[").removesuffix("]"))
+
+
+def _safely(start_response: Callable[..., Any]) -> Callable[..., Any]:
+    """The library's page has the headers of all others, too."""
+
+    def start(status: str, headers: list[tuple[str, str]], *more: Any) -> Any:
+        return start_response(status, [*headers, *_HEADERS], *more)
+
+    return start
 
 
 def _is_elsewheres(environ: Mapping[str, Any]) -> bool:

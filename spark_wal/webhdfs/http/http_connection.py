@@ -115,7 +115,7 @@ class HttpConnection(web.RequestHandler):
         if status != 400:
             return super().handle_error(request, status, exc, message)
         self.connections.malformed(request.remote, exc)
-        refusal = web.Response(status=400, text="this request cannot be understood\n")
+        refusal = web.Response(status=400, text="this request cannot be understood\n", headers=AS_IT_SAYS)
         refusal.force_close()
         return refusal
 
@@ -218,6 +218,10 @@ class HttpConnections(web.Server):
             self._sweeper = loop.call_later(self._attention.interval_s, self._sweep)
 
 
+AS_IT_SAYS: Final = {"X-Content-Type-Options": "nosniff"}
+"""In every reply: a browser takes it for what its type says, and no file or name that somebody has made for a page."""
+
+
 class _JavaWriter(StreamWriter):
     """Omits the Content-Type, which aiohttp would add to every reply."""
 
@@ -244,8 +248,10 @@ def _watched(handler: Handler) -> Handler:
             return hang_up(request)  # before anything begins: nothing would wake a wait for the body
         try:
             response = await handler(request)
-            if _connection(request).watch.is_in_body and not response.prepared:
-                response.force_close()  # else nobody could tell where the head of a next request begins
+            if not response.prepared:
+                response.headers.update(AS_IT_SAYS)
+                if _connection(request).watch.is_in_body:
+                    response.force_close()  # else nobody could tell where the head of a next request begins
             return response
         except BROKEN_OFF as error:
             logger.info("%s: the client went away: %s", request.method, one_line(error))

@@ -49,6 +49,7 @@ from spark_wal.webhdfs.errors import PlainIOError, WebHdfsError
 from spark_wal.webhdfs.files.paths import PREFIX, BadTargetError, decode_path
 from spark_wal.webhdfs.http import oauth2, operations, origins
 from spark_wal.webhdfs.http.http_connection import (
+    AS_IT_SAYS,
     BROKEN_OFF,
     HttpConnections,
     body,
@@ -347,7 +348,7 @@ class HttpServer:
         return request.headers.get("Host") or self._advertise or str(self.address)
 
     async def _respond(self, request: web.BaseRequest, reply: Reply) -> web.StreamResponse:
-        headers = {"Cache-Control": "no-cache"}
+        headers = {"Cache-Control": "no-cache", **AS_IT_SAYS}
         if reply.location is not None:
             headers["Location"] = reply.location
         if reply.retry_after_s is not None:
@@ -393,7 +394,7 @@ class HttpServer:
             )
             return web.Response(status=403, text=text)
         subscription = self._gateway.events.subscribe()
-        response = web.StreamResponse(headers={"Cache-Control": "no-cache"})
+        response = web.StreamResponse(headers={"Cache-Control": "no-cache", **AS_IT_SAYS})
         response.content_type = "application/x-ndjson"
         lasting = _LastingRequest(self, request, asked, subscription.end)
         self._long.begin(lasting)

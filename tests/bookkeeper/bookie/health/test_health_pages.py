@@ -71,6 +71,17 @@ def test_metrics_are_in_prometheus_text(server: HealthServer) -> None:
     assert "bookie_writable 1.0" in body
 
 
+@pytest.mark.rule("X49")
+def test_a_browser_takes_no_page_for_another_kind_and_keeps_none(server: HealthServer) -> None:
+    """Cause: the page of metrics, which names what clients have named, came without these headers."""
+    for path in ("/healthz", "/metrics", "/nowhere"):
+        connection = http.client.HTTPConnection(server.address.host, server.address.port, timeout=5 * stretch())
+        connection.request("GET", path)
+        headers = connection.getresponse().headers
+        connection.close()
+        assert (headers["X-Content-Type-Options"], headers["Cache-Control"]) == ("nosniff", "no-store"), path
+
+
 @pytest.mark.rule("X49", "X53", "X50", "X47")
 def test_everything_else_is_refused_without_an_echo(server: HealthServer) -> None:
     for path in ("/", "/secret", "/metrics/../etc/passwd"):

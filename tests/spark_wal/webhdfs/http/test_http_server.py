@@ -296,6 +296,25 @@ async def test_a_page_of_somebody_else_changes_nothing() -> None:
             assert (await wire.request("GET", v1("/f", "op=OPEN&namenoderpcaddress=x"))).body == b"mine+"
 
 
+@pytest.mark.rule("X49")
+async def test_no_browser_takes_a_reply_for_a_page() -> None:
+    """Cause: a file whose writer gave it markup came without the header that keeps a browser from guessing its type."""
+    page = b"<script>alert(1)</script>"
+    async with served() as server, connected(server.address) as wire:
+        for path, data in (("/x.html", page), ("/large.html", page * 40_000)):
+            await wire.request("PUT", v1(path, CREATE), body=data)
+        for target in (
+            *(v1(path, "op=OPEN&namenoderpcaddress=x") for path in ("/x.html", "/large.html", "/<b>none")),
+            *(v1("/", f"op={op}") for op in ("LISTSTATUS", "NONE", "GETFILESTATUS")),
+            *(v1("/%zz", "op=LISTSTATUS"), "/<script>", "/health", "/metrics"),
+        ):
+            answer = await wire.request("GET", target)
+            assert answer.header("X-Content-Type-Options") == "nosniff", target
+            assert b"<script>" not in answer.body or answer.header("Content-Type") == "application/octet-stream"
+        wire._writer.write(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert b"nosniff" in await wire._reader.readuntil(b"\r\n\r\n")
+
+
 async def test_where_nobody_is_asked_a_name_that_is_not_ours_is_refused() -> None:
     """A page's server can give its own name this machine's address: the browser then believes it is the same server."""
     gateway = Place.empty().gateway()
