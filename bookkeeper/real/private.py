@@ -90,6 +90,16 @@ def replace_private(path: str, text: str) -> None:
         os.close(directory)
 
 
+def new_private_file(path: str) -> io.BufferedWriter:
+    """An empty private file for writing. What was there is removed; a link is not followed, whoever has laid it.
+
+    Raises: OSError: it cannot be made.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")
+
+
 def exchange_private(path: str, changed: Callable[[str], str]) -> None:
     """Put a private file with a changed text in its place, whole or not at all; durable when it returns. What ``path``
     links to is exchanged, not the link. Of two that do this at once one is refused.

@@ -12,6 +12,7 @@ import click
 
 from bookkeeper.admin.command_group import CommandGroup
 from bookkeeper.admin.shared.options import json_option, print_json, print_table
+from bookkeeper.real import new_private_file
 from journal_manager.commands.shared import TxIdType, as_owner, complete, journal_argument, take_over_option
 from journal_manager.errors import SnapshotNotFoundError, UpgradeError
 from journal_manager.journals.backend import JournalWriter
@@ -46,11 +47,12 @@ def list_snapshots(as_json: bool, uri: str) -> None:
 @journal_argument
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 def export(at: int | None, uri: str, file: Path) -> None:
-    """Write a snapshot's content to FILE. Its checksum is verified before FILE appears."""
+    """Write a snapshot's content to FILE, which only its owner may read. Its checksum is verified before FILE
+    appears."""
     part = file.with_name(f"{file.name}.part")
 
     async def write(info: SnapshotInfo, chunks: AsyncGenerator[bytes, None]) -> None:
-        with part.open("wb") as content:
+        with new_private_file(str(part)) as content:
             async for chunk in chunks:
                 content.write(chunk)
 

@@ -11,6 +11,7 @@ import click
 
 from bookkeeper.admin.shared.options import json_option, metadata_option, print_json
 from bookkeeper.amounts import counted
+from bookkeeper.real import new_private_file
 from segments.commands.shared import (
     complete,
     dry_run_option,
@@ -41,7 +42,7 @@ def export(metadata: str, as_json: bool, start: Seek, stop: Seek, name: str, fil
     """Copy a stream to FILE, a checksummed file: bk stream import detects every change and every cut.
 
     What is durable now is copied, in whole segments; a hold keeps it until the end. FILE appears when it is complete;
-    one of this name is replaced then.
+    one of this name is replaced then. Only its owner may read it: records are in it as they were appended.
     """
     if str(file) == "-":
         raise click.UsageError(
@@ -53,7 +54,7 @@ def export(metadata: str, as_json: bool, start: Seek, stop: Seek, name: str, fil
     async def write(stream: Stream) -> ExportResult:
         first = start if isinstance(start, Position) else await stream.find(start)
         copy = stream.export(first, stop if isinstance(stop, Position) else await stream.find(stop))
-        with part.open("wb") as content:
+        with new_private_file(str(part)) as content:
             async for chunk in copy.chunks():
                 content.write(chunk)
             content.flush()

@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.errors import ConfigError
-from bookkeeper.real import append_private, make_private, private, read_private, read_secret, require_own
+from bookkeeper.real import (
+    append_private,
+    make_private,
+    new_private_file,
+    private,
+    read_private,
+    read_secret,
+    require_own,
+)
 from bookkeeper.real.private import make_private_file, replace_private
 from bookkeeper.secret import Secret
 from tests.bookkeeper.real.places import in_place_of_another
@@ -105,6 +113,25 @@ def test_a_file_is_private_from_its_first_moment_and_one_that_is_there_is_left(t
     assert path.read_text() == "kept" and os.listdir(tmp_path) == ["new"]
     with pytest.raises(FileNotFoundError):
         make_private_file(str(tmp_path / "nowhere" / "new"))
+
+
+@pytest.mark.rule("X42", "X43")
+def test_a_new_file_is_its_owners_and_leads_nowhere(tmp_path: Path) -> None:
+    """Cause: who lays a link at a name that a command will use has another file of its user's overwritten; and what was
+    exported could be read by everybody on the machine."""
+    elsewhere, path = tmp_path / "elsewhere", tmp_path / "x.part"
+    elsewhere.write_bytes(b"kept")
+    path.symlink_to(elsewhere)
+    before = os.umask(0)
+    try:
+        with new_private_file(str(path)) as file:
+            file.write(b"new")
+    finally:
+        os.umask(before)
+    assert (elsewhere.read_bytes(), path.read_bytes(), mode_of(path)) == (b"kept", b"new", 0o600)
+    with new_private_file(str(path)) as file:
+        file.write(b"again")
+    assert path.read_bytes() == b"again"
 
 
 @pytest.mark.rule("X43")

@@ -18,7 +18,7 @@ def test_list_and_delete(tmp_path: Path) -> None:
 def test_export_verifies_before_the_file_appears(tmp_path: Path) -> None:
     uri, file = filled(tmp_path), tmp_path / "state"
     assert "the snapshot at edit 5: 10 bytes" in bk_journal("snapshot", "export", uri, str(file))
-    assert file.read_bytes() == b"state at 5"
+    assert file.read_bytes() == b"state at 5" and file.stat().st_mode & 0o777 == 0o600
     damage(uri, "snapshot_0000000000000000005")
     other = tmp_path / "other"
     assert "is damaged" in bk_journal("snapshot", "export", "--at", "5", uri, str(other), status=1)

@@ -13,8 +13,10 @@ def test_a_copy_in_another_cluster(tmp_path: Path) -> None:
     streams, others = Streams(tmp_path / "one"), Streams(tmp_path / "two")
     streams.filled()
     file = str(tmp_path / "orders.stream")
+    (tmp_path / "orders.stream.part").symlink_to(tmp_path / "laid")
     assert streams.run("export", "orders", file).startswith("copied orders from 1:0:0 to 3:")
-    assert not (tmp_path / "orders.stream.part").exists()
+    assert not (tmp_path / "orders.stream.part").exists() and not (tmp_path / "laid").exists()
+    assert Path(file).stat().st_mode & 0o777 == 0o600
     others.create("first")
     assert others.run("import", file, "--dry-run").startswith(
         "FILE is whole; it would become orders: 3 segments, 9 rec"
