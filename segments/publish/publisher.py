@@ -351,8 +351,7 @@ class StreamPublisher:
                 if known is None:
                     await self._apps.check_room()
                 number = verdict.number
-                first = self._owner.chain.records
-                by = (known.by if known is not None else "") or self._by
+                first, by = self._owner.chain.records, ("" if known is None else known.by) or self._by
                 app = AppRecord(key.app, key.query, verdict.base, number, key.run, first, records, now_ms, attempt, by)
                 others.append(self._apps.write(app, version))
             elif self._is_listed(named):

@@ -115,7 +115,7 @@ def test_a_bookie_is_made_read_only_and_drained_and_all_of_it_is_noted(tmp_path:
     assert ("read-only off b1", True) in noted and ("drain b7", False) in noted
 
 
-@pytest.mark.rule("X12", "X16")
+@pytest.mark.rule("X12d", "X16")
 def test_who_administers_needs_the_right_of_what_an_action_does_besides(tmp_path: Path) -> None:
     """Cause: with the right to administer alone one purged everybody's ledgers for ever."""
 

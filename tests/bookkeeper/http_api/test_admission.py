@@ -188,7 +188,7 @@ def test_the_access_policy_is_asked_too(tmp_path: Path) -> None:
     story(tmp_path, work)
 
 
-@pytest.mark.rule("X12", "X16")
+@pytest.mark.rule("X12", "X12d", "X16")
 def test_who_administers_needs_the_right_of_what_a_route_does_besides(tmp_path: Path) -> None:
     """Cause: with the right to administer alone one deleted everybody's ledgers, and fenced them by a recovery."""
     move = '{"bookie_src": ["%s"]}'

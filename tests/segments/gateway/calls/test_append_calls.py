@@ -89,7 +89,7 @@ async def test_after_a_fail_over_a_streaming_append_ends_and_appends_nothing_mor
         assert writer.next_seq_no == 1
 
 
-@pytest.mark.rule("X54")
+@pytest.mark.rule("X12c")
 async def test_nobody_appends_under_the_name_of_somebody_elses_producer_but_who_may_administer(tmp_path: Path) -> None:
     """Cause: a tenant with the right to append opened another one's producer, and appended under the numbers that came
     next: the owner's own records then counted as there already, and were lost without a word."""

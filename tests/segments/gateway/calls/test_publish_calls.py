@@ -188,7 +188,7 @@ async def test_whoever_may_not_use_a_stream_publishes_nothing_and_no_ledger_of_a
         assert await values_of(remote) == []
 
 
-@pytest.mark.rule("X54")
+@pytest.mark.rule("X12c")
 async def test_nobody_publishes_in_the_name_of_somebody_elses_application_but_who_may_administer(
     tmp_path: Path,
 ) -> None:
