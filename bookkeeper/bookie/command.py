@@ -16,7 +16,6 @@ from typing import Any, Final, TypeVar
 import click
 
 from bookkeeper import real
-from bookkeeper.auth.config import NONE
 from bookkeeper.bookie.config import BookieConfig, config_from, load_config
 from bookkeeper.bookie.http_api_config import http_api_options
 from bookkeeper.bookie.process import EXIT_CONFIG, EXIT_DISK, EXIT_METADATA, serve
@@ -217,8 +216,7 @@ def bookie(
         _require_user(config, os.geteuid())
         real.keep_freed_memory()
         real.allow_descriptors()
-        with_keys = config.tls.mode != "off" or config.auth_provider != NONE or config.http_api.listen
-        if with_keys or real.names_secrets(os.environ):
+        if config.needs_secrets or real.names_secrets(os.environ):
             real.no_core_dumps()
         supervisor = real.NotifySocket.of_this_process()
         code = real.run(serve(config, real.system_seams(), real.give_back_freed_memory, listen_unix, supervisor))

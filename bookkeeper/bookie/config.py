@@ -243,6 +243,11 @@ class BookieConfig:
             return TLS if self.tls.mode != "off" and self.tls.client_ca else NONE
         return self.auth.provider
 
+    @property
+    def needs_secrets(self) -> bool:
+        """Whether its process has private keys, tokens or passwords in its memory."""
+        return self.tls.mode != "off" or self.auth_provider != NONE or bool(self.http_api.listen)
+
     def _require_distinct_directories(self) -> None:
         """Refuse ledger directories that are given twice, or do not fit to those of the journals."""
         require(

@@ -240,7 +240,6 @@ class StreamPublisher:
         ``may_publish`` raises: of somebody else's application nobody is told what it has published."""
         (record, version), self._written = self._written or (None, None), None
         if record is not None and record.app == key.app:
-            self._may_publish(record)
             verdict = _verdict_of_own(key, record, self._name, attempt)
             if verdict is not None:
                 return _BatchVerdict(record, version, verdict)

@@ -18,6 +18,7 @@ from bookkeeper.ledger.location import Location
 from bookkeeper.real import run
 from tests.bookkeeper.console.served import Served, ledger, served
 from tests.console_pages.browser import NoBrowserError, chromium, driver
+from tests.console_pages.hostile import attack
 from tests.console_pages.panel_contents import furnish_panels
 
 BOOKIES: Final = ("b1", "b2", "b3", "b4", "b5")
@@ -70,6 +71,7 @@ def main(words: Sequence[str]) -> int:
     """The whole of ``make console-pages``."""
     parser = argparse.ArgumentParser(prog="make console-pages", description=__doc__)
     parser.add_argument("--keep", type=Path, help="a directory for the pictures, which are kept there")
+    parser.add_argument("--only-hostile", action="store_true", help="only what pages of somebody else try")
     given = parser.parse_args(words)
     try:
         browser, python = chromium(), driver()
@@ -93,6 +95,9 @@ def main(words: Sequence[str]) -> int:
             return await walk(python, browser, told, pictures)
 
     with tempfile.TemporaryDirectory(prefix="bk-console-") as directory:
-        status = run(work(Path(directory)))
-    print("every page was opened and clicked through" if not status else "FAILED: see above", file=sys.stderr)
+        status = 0 if given.only_hostile else run(work(Path(directory)))
+    with tempfile.TemporaryDirectory(prefix="bk-hostile-") as directory:
+        status |= run(attack(python, browser, Path(directory)))
+    done = "" if given.only_hostile else "every page was opened and clicked through, and "
+    print(f"{done}no page of somebody else got in" if not status else "FAILED: see above", file=sys.stderr)
     return status

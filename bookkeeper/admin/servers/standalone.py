@@ -204,7 +204,7 @@ class Standalone:
         if name in self._plan.http_api_ports:
             options["http_api"] = self._plan.http_api_of(name)
         config = config_from({**options, "bookie_id": name, "storage": STORAGE})
-        if self._plan.tls:
+        if config.needs_secrets or real.names_secrets(os.environ):
             real.no_core_dumps()
         return real.run(serve(config, real.system_seams(), listen_control=listen_unix))
 

@@ -57,6 +57,20 @@ def test_an_address_beyond_loopback_needs_the_word_insecure(option: str, host: s
 
 
 @pytest.mark.rule("X1", "X47")
+@pytest.mark.rule("X60")
+@pytest.mark.parametrize(
+    ("options", "needs"),
+    [
+        ({}, False),
+        ({"tls": {"cert": "c", "key": "k"}}, True),
+        ({"auth": {"provider": "token", "options": {"file": "t"}}}, True),
+        ({"http_api": {"listen": "127.0.0.1:0", "token_file": "t"}}, True),
+    ],
+)
+def test_a_process_with_keys_or_tokens_is_told_from_one_without(options: dict[str, object], needs: bool) -> None:
+    assert config_from({**LEAST, **options}).needs_secrets is needs
+
+
 def test_health_and_metrics_beyond_loopback_do_not_open_the_port_of_the_data() -> None:
     """Cause: only ``insecure`` allowed pages for a scraper on another host, and it opened the data to everyone, too."""
     shown = {**LEAST, "http_listen": "0.0.0.0:8080"}

@@ -8,22 +8,24 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
 
 import pytest
 
+from bookkeeper.admin.servers import standalone
 from bookkeeper.admin.servers.standalone import Standalone
 from bookkeeper.admin.servers.standalone_plan import StandalonePlan
 from bookkeeper.errors import ConfigError, DirectoryLockedError
 from bookkeeper.launchers.machine_speed import stretch
-from bookkeeper.real import system_seams
+from bookkeeper.real import memory, system_seams
 from tests.bookkeeper.supervised import supervisor
 from tests.integration.processes import end_with_parent
 
 PROGRAM = """
 import os, signal, sys
 from pathlib import Path
+from bookkeeper.admin.servers import standalone
 from bookkeeper.admin.servers.standalone import Standalone
 from bookkeeper.admin.servers.standalone_plan import StandalonePlan
 from bookkeeper.errors import ConfigError
@@ -241,6 +243,30 @@ def test_a_port_that_is_taken_is_refused_before_anything_is_made(tmp_path: Path)
         with pytest.raises(ConfigError, match=rf"port {port} of 127\.0\.0\.1.*--webhdfs-port"):
             Standalone(plan).run()
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.rule("X60")
+@pytest.mark.parametrize("tokens", [True, False])
+def test_a_bookie_that_is_shown_tokens_leaves_no_core_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tokens: bool
+) -> None:
+    """Cause: of these bookies only those with TLS did so, and not those with the HTTP API."""
+    for name in memory.SECRETS:
+        monkeypatch.delenv(name, raising=False)
+    dumps: list[str] = []
+    monkeypatch.setattr(standalone.real, "no_core_dumps", lambda: dumps.append("off"))
+    monkeypatch.setattr(standalone.real, "run", Coroutine.close)
+    api = {"token_file": str(tmp_path / "tokens")}
+    plan = StandalonePlan(
+        tmp_path,
+        bookies=1,
+        webhdfs_port=None,
+        command_group="",
+        http_api_port=8080 if tokens else None,
+        http_api=api if tokens else {},
+    )
+    Standalone(plan)._bookie("b1")
+    assert dumps == (["off"] if tokens else [])
 
 
 def test_a_directory_is_for_one_at_a_time(tmp_path: Path) -> None:
