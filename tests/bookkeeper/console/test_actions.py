@@ -120,10 +120,11 @@ def test_who_administers_needs_the_right_of_what_an_action_does_besides(tmp_path
     """Cause: with the right to administer alone one purged everybody's ledgers for ever."""
 
     async def work(served: Served) -> None:
-        gone, alive = await ledger(served.bk), await ledger(served.bk)
+        gone, alive, damaged = [await ledger(served.bk) for _ in range(3)]
         shop = Resource.parse("streams:shop")
         await served.bk.metadata_store.ledger_owners.hand_over([LedgerId(gone), LedgerId(alive)], shop)
-        await served.bk.delete_ledger(gone, grace_s=1000)
+        for each in (gone, damaged):
+            await served.bk.delete_ledger(each, grace_s=1000)
         operator = Subject.parse("token:operator")
 
         async def enforce(*more: Right) -> None:
@@ -144,11 +145,13 @@ def test_who_administers_needs_the_right_of_what_an_action_does_besides(tmp_path
         await enforce(Right.DELETE, Right.REPAIR)
         assert await act("drain", "b1") == 403, "which is on the whole cluster"
         assert await act("repair", alive) == 200
+        await served.bk.metadata_store.store.set(restorable.path(damaged), b"?", None)
+        assert await act("purge", damaged) == 403, "nobody knows whose it was"
         assert await act("purge", gone) == 200 and not await restorable.has(LedgerId(gone), fresh=True)
 
     story(tmp_path, work, actions=EVERY)
     denied = [line["on"] for line in audit_lines(tmp_path) if line["what"] == "deny"]
-    assert denied == ["purge 0", "repair 1", "drain b1", "drain b1"]
+    assert denied == ["purge 0", "repair 1", "drain b1", "drain b1", "purge 2"]
 
 
 def test_a_ledger_is_repaired_in_the_background(tmp_path: Path) -> None:
