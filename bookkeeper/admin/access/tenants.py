@@ -58,7 +58,7 @@ def print_tenants(policy: Policy) -> None:
     "limits",
     multiple=True,
     metavar="KIND=LIMIT",
-    help="bytes_kept, ledgers, adds_per_s or bytes_per_s, as bytes_kept=10G; none takes a limit away.",
+    help="bytes_kept, ledgers, streams, adds_per_s or bytes_per_s, as bytes_kept=10G; none takes a limit away.",
 )
 async def set_(
     bk: BookKeeper,
