@@ -51,7 +51,9 @@ async def usage(bk: BookKeeper, count: bool) -> VerbAnswer:
     else:
         used, deleted = await metadata.access.read_usage() or Usage(), await counter.deleted(policy)
         if not used.counted_ms:
-            notes.append("nothing was counted yet: autorecovery counts while bytes or ledgers have quotas, and so does --count")
+            notes.append(
+                "nothing was counted yet: autorecovery counts while bytes or ledgers have quotas, and so does --count"
+            )
     document = {
         "counted_ms": used.counted_ms or None,
         "tenants": await _tenants(metadata, policy, used),
