@@ -56,7 +56,6 @@ def test_an_address_beyond_loopback_needs_the_word_insecure(option: str, host: s
     assert isinstance(config_from({**LEAST, option: f"{host}:3181", "insecure": True}), BookieConfig)
 
 
-@pytest.mark.rule("X1", "X47")
 @pytest.mark.rule("X60")
 @pytest.mark.parametrize(
     ("options", "needs"),
@@ -71,6 +70,7 @@ def test_a_process_with_keys_or_tokens_is_told_from_one_without(options: dict[st
     assert config_from({**LEAST, **options}).needs_secrets is needs
 
 
+@pytest.mark.rule("X1", "X47")
 def test_health_and_metrics_beyond_loopback_do_not_open_the_port_of_the_data() -> None:
     """Cause: only ``insecure`` allowed pages for a scraper on another host, and it opened the data to everyone, too."""
     shown = {**LEAST, "http_listen": "0.0.0.0:8080"}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bookkeeper.admin.servers import standalone
+from bookkeeper import real
 from bookkeeper.admin.servers.standalone import Standalone
 from bookkeeper.admin.servers.standalone_plan import StandalonePlan
 from bookkeeper.errors import ConfigError, DirectoryLockedError
@@ -25,7 +25,6 @@ from tests.integration.processes import end_with_parent
 PROGRAM = """
 import os, signal, sys
 from pathlib import Path
-from bookkeeper.admin.servers import standalone
 from bookkeeper.admin.servers.standalone import Standalone
 from bookkeeper.admin.servers.standalone_plan import StandalonePlan
 from bookkeeper.errors import ConfigError
@@ -254,8 +253,8 @@ def test_a_bookie_that_is_shown_tokens_leaves_no_core_file(
     for name in memory.SECRETS:
         monkeypatch.delenv(name, raising=False)
     dumps: list[str] = []
-    monkeypatch.setattr(standalone.real, "no_core_dumps", lambda: dumps.append("off"))
-    monkeypatch.setattr(standalone.real, "run", Coroutine.close)
+    monkeypatch.setattr(real, "no_core_dumps", lambda: dumps.append("off"))
+    monkeypatch.setattr(real, "run", Coroutine.close)
     api = {"token_file": str(tmp_path / "tokens")}
     plan = StandalonePlan(
         tmp_path,
