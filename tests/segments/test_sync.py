@@ -29,7 +29,7 @@ from segments.errors import OwnershipLostError, StreamClosedError, StreamNotFoun
 from segments.record import StoredRecord
 from segments.seek import AtSeqNo
 
-FOR_GATEWAYS = {"cursor_for", "hold_for", "release_hold_for"}
+FOR_GATEWAYS = {"cursor_for", "hold_for", "publisher_for", "release_hold_for"}
 """What a gateway calls for a caller whom it knows."""
 
 ONE_BOOKIE = StreamConfig(ensemble=1, write_quorum=1, ack_quorum=1, roll=RollPolicy(min_age_s=0))
