@@ -26,6 +26,8 @@ ENTRY_BYTES: Final = 768 * 1024
 """About the bytes of one entry: few entries cost little, and one that becomes somewhat larger is still whole."""
 _JSON_BYTES: Final = 64 << 20
 """So many bytes of rows become JSON at a time, which may take several times as many: a column has 2 GiB at most."""
+_COLLATED: Final = " collate "
+"""Behind it is how text is compared, which its bytes do not tell."""
 _MEANT: Final = ("key", "headers", "event_time")
 
 
@@ -137,7 +139,7 @@ def _check_names(names: Sequence[str], value_format: str | None) -> None:
 
 def _check(kinds: dict[str, DataType], name: str, *allowed: str) -> None:
     kind = kinds[name].simpleString() if name in kinds else "missing"
-    if kind not in allowed:
+    if kind.partition(_COLLATED)[0] not in allowed:
         raise DataSourceOptionError(f"column {name} is {kind}, and must be {' or '.join(allowed)}")
 
 

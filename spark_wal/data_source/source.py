@@ -59,6 +59,10 @@ def stream_reader(options: Mapping[str, str], columns: StructType) -> DataSource
 def _check(settings: ReadSettings, columns: StructType) -> None:
     if not columns.fields:
         raise DataSourceOptionError("a schema without columns has no rows: leave it out, or name one column at least")
+    if twice := [name for name in columns.names if columns.names.count(name) > 1]:
+        raise DataSourceOptionError(
+            f"the schema has {columns.names.count(twice[0])} columns {twice[0]}: name each once"
+        )
     if settings.stream is None and settings.streams is None:
         if settings.value_format != "raw":
             raise DataSourceOptionError(f"valueFormat is for streams: a {settings.what} has bytes")

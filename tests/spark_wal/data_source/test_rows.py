@@ -105,6 +105,12 @@ def test_columns_with_a_meaning_come_as_they_are_also_of_a_slice() -> None:
     ]
 
 
+def test_text_is_its_bytes_however_it_is_compared() -> None:
+    kinds = schema(value=t.StringType("UNICODE_CI"), key=t.StringType("UTF8_LCASE"))
+    (found,) = records(RowColumns(kinds, None), pa.record_batch({"value": ["Ä"], "key": ["K"]}))
+    assert (found.value, found.key) == ("Ä".encode(), b"K")
+
+
 def test_columns_that_no_row_uses_are_left_out() -> None:
     kinds = schema(value=t.StringType(), key=t.BinaryType(), event_time=t.TimestampType())
     batch = pa.record_batch(

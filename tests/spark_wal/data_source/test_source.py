@@ -58,6 +58,13 @@ def test_a_schema_without_columns_is_refused_instead_of_having_no_rows() -> None
         source.stream_reader({**URI, "stream": "a"}, t.StructType([]))
 
 
+def test_two_columns_of_one_name_are_refused() -> None:
+    twice = t.StructType([t.StructField("value", t.BinaryType())] * 2)
+    for given in ({}, {"valueFormat": "json"}):
+        with pytest.raises(DataSourceOptionError, match="the schema has 2 columns value: name each once"):
+            source.reader({**URI, "stream": "a", **given}, twice)
+
+
 def test_values_need_a_schema_and_are_those_of_streams() -> None:
     with pytest.raises(DataSourceOptionError, match="needs the columns of your values"):
         source.schema({**URI, "stream": "a", "valueFormat": "json"})
