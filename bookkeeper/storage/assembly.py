@@ -71,6 +71,10 @@ class CommitReports:
         """A group found no space. True: some was freed, try again at once."""
         return self.space.no_space(error)
 
+    def no_spare(self) -> None:
+        """There is no space for another journal file: a checkpoint makes spares of those that it covers."""
+        self.checkpointer.checkpoint(ignore)
+
     def journal_failed(self, error: BaseException) -> None:
         """Nothing is acknowledged any more."""
         self._state.set(EngineState.FAILED, in_words(error))

@@ -26,7 +26,6 @@ from bookkeeper.ids import EntryId, IdRanges, LedgerId
 from bookkeeper.seams import Buffer, Disk, Space, Workers
 from bookkeeper.storage.assembly import EngineParts, build_engine
 from bookkeeper.storage.base.config import StorageConfig
-from bookkeeper.storage.base.durable_file import NO_SPACE
 from bookkeeper.storage.base.results import (
     NOTHING_KNOWN,
     AvailabilityRun,
@@ -38,11 +37,10 @@ from bookkeeper.storage.base.results import (
     PublishedProgress,
     ignore,
 )
-from bookkeeper.storage.checkpoint.disk_space import give_up_space
 from bookkeeper.storage.compaction.compactor import Compactor
 from bookkeeper.storage.compaction.schedule import CompactionKind
 from bookkeeper.storage.scrub.scrubber import Scrubber
-from bookkeeper.storage.start.start import start
+from bookkeeper.storage.start.full_disk import start_with_room
 from bookkeeper.storage.updates.record_runs import EntryRecords, RecordRun
 
 __all__ = ["AvailabilityRun", "Done", "Engine", "EngineState", "EngineStats", "OpenReport", "PackedEntries"]
@@ -94,13 +92,7 @@ class Engine:
             UnsupportedFormatError: a file of another version.
             StorageError, OSError: the directory cannot be used.
         """
-        while True:
-            try:
-                began = start(config, disk, boot, known)
-                break
-            except OSError as error:  # a full disk starts read-only
-                if error.errno not in NO_SPACE or not give_up_space(config, disk):
-                    raise
+        began = start_with_room(config, disk, boot, known)
         parts = build_engine(config, disk, workers, began, boot, monotonic, call_later)
         parts.space.begin()
         parts.scrubber.recall(rebuilt=began.report.rebuilt)

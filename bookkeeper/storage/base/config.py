@@ -8,6 +8,9 @@ from bookkeeper.errors import require, require_below, require_range
 
 MIB = 1024 * 1024
 
+_SMALL_FILES = 32768
+"""Headers, marker, manifest, and what files take beyond their size."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageConfig:
@@ -93,8 +96,9 @@ class StorageConfig:
     segments when they are asked for. Those that the next checkpoint has to write stay in any case."""
 
     reserve_bytes: int = 64 * MIB
-    """Space kept back so that fences and recovery adds work on a full disk. Regular adds stop when less
-    than this is free, and when a write finds no space the reserve file is given up."""
+    """Space kept back for a full disk. Regular adds stop when less than this is free. When a write finds no space, a
+    part of the reserve is given up, for fences, recovery adds and checkpoints; the rest is left for the next start. 0:
+    nothing is kept back."""
 
     batch_read_bytes: int = 1 * MIB
     """The most bytes of one batch read, whatever was asked for."""
@@ -123,6 +127,31 @@ class StorageConfig:
 
     scrub_bytes_per_s: int = 4 * MIB
     """Bytes a second that a scrub reads at most; it reads more slowly if the period allows that. 0 = no limit."""
+
+    @property
+    def start_reserve_bytes(self) -> int:
+        """What a start on a full disk may need: the groups that the journal has and no entry log (``inflight_bytes``,
+        and what a log per ledger keeps in memory), an index of what it replays (a tenth of that),
+        a journal file where no spare one is kept, and small files."""
+        waiting = self.inflight_bytes + (self.ledger_buffer_bytes if self.entry_log_per_ledger else 0)
+        journal = 0 if self.journal_spares else self.journal_file_bytes
+        return waiting + self.checkpoint_bytes // 10 + journal + _SMALL_FILES
+
+    @property
+    def reserve_bytes_needed(self) -> int:
+        """The least ``reserve_bytes`` with which a full disk goes on and can be started: as much for fences, recovery
+        adds and checkpoints as for a start."""
+        return 2 * self.start_reserve_bytes
+
+    def reserve_problem(self) -> str | None:
+        """Why the reserve may not suffice on a full disk; None: it does."""
+        if self.reserve_bytes >= self.reserve_bytes_needed:
+            return None
+        return (
+            f"reserve_bytes is {self.reserve_bytes}, and with the other sizes {self.reserve_bytes_needed} may be "
+            "needed: a bookie whose disk is full may take no fences, and may not start until somebody makes room; "
+            "raise reserve_bytes, or lower inflight_bytes and checkpoint_bytes"
+        )
 
     def __post_init__(self) -> None:
         for name in ("journal_dir", "ledger_dir"):

@@ -147,6 +147,15 @@ def replace_file(disk: Disk, path: str, data: Buffer) -> None:
     disk.sync_directory(dirname(path))
 
 
+def file_size(disk: Disk, path: str) -> int:
+    """How many bytes a file has."""
+    file = disk.open(path, write=False)
+    try:
+        return file.size()
+    finally:
+        file.close()
+
+
 def remove_files(disk: Disk, directory: str, names: list[str]) -> None:
     """Remove those of ``names`` that exist, durably. What replaces them is already durable (K3)."""
     gone = 0

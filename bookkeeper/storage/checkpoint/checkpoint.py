@@ -15,6 +15,7 @@ it cannot read. The manifest names both (K27, G4).
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -22,8 +23,8 @@ from bookkeeper.errors import CorruptionError, in_words
 from bookkeeper.ids import IdRanges
 from bookkeeper.seams import Disk, File
 from bookkeeper.storage.base.config import StorageConfig
-from bookkeeper.storage.base.durable_file import TRANSIENT, remove_files, sync
-from bookkeeper.storage.base.manifest import Manifest, ManifestLog
+from bookkeeper.storage.base.durable_file import NO_SPACE, TRANSIENT, remove_files, sync
+from bookkeeper.storage.base.manifest import Manifest, ManifestLog, read_manifest
 from bookkeeper.storage.entry_log.entry_log_file import Usage, finish_log, log_name, read_usage
 from bookkeeper.storage.index.entry_index import Extent, IndexTail
 from bookkeeper.storage.index.index_segment import (
@@ -135,6 +136,9 @@ def run_checkpoint(disk: Disk, config: StorageConfig, snap: CheckpointScope) -> 
     try:
         merged = _fill_segment(writer, disk, directory, config, snap)
         table = None if writer.empty else writer.write()
+    except OSError as error:
+        _take_back(writer, error)
+        raise
     finally:
         writer.close()
     gone = snap.emptied.union(_dead_logs(disk, directory, snap) if snap.collect else ())
@@ -158,7 +162,11 @@ def run_checkpoint(disk: Disk, config: StorageConfig, snap: CheckpointScope) -> 
         quarantined=snap.quarantined,
     )
     snap.published = True
-    manifest.write(disk, directory, before)
+    try:
+        manifest.write(disk, directory, before)
+    except OSError as error:
+        snap.published = error.errno not in NO_SPACE or _is_named(disk, directory, manifest)
+        raise
     spares: list[str] = []
     try:
         files = [] if snap.keep_journals else journal_ids(disk, config.journal_dir)
@@ -172,6 +180,22 @@ def run_checkpoint(disk: Disk, config: StorageConfig, snap: CheckpointScope) -> 
             raise
     replaced = before.segments.keys() - segments.keys()
     return CheckpointResult(manifest, table, _extents(table, merged, snap), merged, replaced, removed, spares)
+
+
+def _is_named(disk: Disk, directory: str, manifest: Manifest) -> bool:
+    """Whether the manifest on the disk is this one, or nobody can tell."""
+    try:
+        found = read_manifest(disk, directory)
+    except (OSError, CorruptionError):
+        return True
+    return found is not None and found.next_segment == manifest.next_segment
+
+
+def _take_back(writer: IndexSegmentWriter, error: OSError) -> None:
+    """What was written of a segment for which there is no space takes space that others need."""
+    if error.errno in NO_SPACE:
+        with suppress(OSError):
+            writer.discard()
 
 
 def _extents(table: SegmentTable | None, merged: set[int], snap: CheckpointScope) -> dict[int, list[Extent]]:
@@ -194,6 +218,9 @@ def _with_deletions(disk: Disk, directory: str, snap: CheckpointScope, segments:
     try:
         writer.dropped.update(snap.dropped)
         writer.write()
+    except OSError as error:
+        _take_back(writer, error)
+        raise
     finally:
         writer.close()
     return {writer.segment_id: writer.size, **others}
@@ -214,7 +241,7 @@ def _fill_segment(
 ) -> set[int]:
     """The new tails, merged with the small segments if there are too many segments. Returns which they were."""
     merged = set(snap.before.segments) if snap.rebuilt else set()
-    if not snap.rebuilt and (chosen := _to_merge(config, snap)):
+    if not snap.rebuilt and (chosen := _to_merge(disk, config, snap)):
         try:
             _merge(writer, disk, directory, chosen, snap)
             merged = set(chosen)
@@ -233,13 +260,22 @@ def _fill_segment(
     return merged
 
 
-def _to_merge(config: StorageConfig, snap: CheckpointScope) -> list[int]:
-    """The newest segments, if there are too many. Only segments newer than every unreadable one are chosen."""
+def _to_merge(disk: Disk, config: StorageConfig, snap: CheckpointScope) -> list[int]:
+    """The newest segments, if there are too many, and their bytes fit beside them: on a full disk a checkpoint must not
+    wait for space that it does not need. Only segments newer than every unreadable one are chosen."""
     ids = [key for key in snap.before.segments if key != snap.before.deletions]
     begin = max((at + 1 for at, key in enumerate(ids) if key in snap.unreadable), default=0)
     sizes = [snap.before.segments[key] for key in ids[begin:]]
     limit = config.index_segments * (2 if snap.starting else 1)
-    return ids[begin + plan_merge(sizes, max(limit - begin, 2)) :]
+    at = plan_merge(sizes, max(limit - begin, 2))
+    return ids[begin + at :] if _fits(disk, config.ledger_dir, sum(sizes[at:])) else []
+
+
+def _fits(disk: Disk, directory: str, size: int) -> bool:
+    try:
+        return disk.space(directory).free > size
+    except OSError:
+        return False
 
 
 def _merge(writer: IndexSegmentWriter, disk: Disk, directory: str, chosen: list[int], snap: CheckpointScope) -> None:

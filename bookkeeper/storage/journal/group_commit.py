@@ -56,6 +56,9 @@ class CommitObserver(Protocol):
     def no_space(self, error: OSError) -> bool:
         """A group found no space. True: some was freed, try again at once."""
 
+    def no_spare(self) -> None:
+        """The journal has begun its last file, and there is no space for another one: only a checkpoint frees one."""
+
     def journal_failed(self, error: BaseException) -> None:
         """Nothing is written any more."""
 
@@ -90,7 +93,7 @@ class GroupCommit:
         self._copier = layout.copier(groups, self)
         timed = monotonic is not None and call_later is not None
         self.inline = InlineSync(config.inline_sync_us / 1e6 if timed else 0.0)
-        self.spares = SpareFiles(spares, journal, workers, config.journal_spares, self.fail)
+        self.spares = SpareFiles(spares, journal, workers, config.journal_spares, self.fail, observer.no_spare)
         self._free: list[GroupBuffer] = []
         self._next: GroupBuffer | None = None
         """The memory of the group that begins next, where records are built already."""

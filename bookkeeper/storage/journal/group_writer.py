@@ -7,11 +7,12 @@ always carries that file's header.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from bookkeeper.errors import check
 from bookkeeper.seams import Disk, File
-from bookkeeper.storage.base.durable_file import remove_files, sync, write_zeros
+from bookkeeper.storage.base.durable_file import NO_SPACE, remove_files, sync, write_zeros
 from bookkeeper.storage.journal.journal_format import FileHeader
 from bookkeeper.storage.journal.pending_group import PendingGroup
 
@@ -32,6 +33,11 @@ def journal_ids(disk: Disk, directory: str) -> list[int]:
 def put_aside(disk: Disk, directory: str) -> list[str]:
     """The names of the files that a start has put aside."""
     return [name for name in disk.list(directory) if name.endswith(_SUFFIX + LOST)]
+
+
+def spare_name(journal: str) -> str:
+    """The name that a journal file has as a spare."""
+    return f"{journal.removesuffix(_SUFFIX)}{_SPARE}"
 
 
 def spare_names(disk: Disk, directory: str) -> list[str]:
@@ -88,8 +94,16 @@ class GroupWriter:
         try:
             write_zeros(file, self._file_bytes)
             sync(file)
-        finally:
+        except OSError as error:
             file.close()
+            if error.errno in NO_SPACE:  # what was written of it takes space that others need
+                with suppress(OSError):
+                    remove_files(self._disk, self._directory, [name])
+            raise
+        except BaseException:
+            file.close()
+            raise
+        file.close()
         self._disk.sync_directory(self._directory)
         return name
 

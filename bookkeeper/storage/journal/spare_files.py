@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from bookkeeper.storage.base.durable_file import SyncFailedError
+from bookkeeper.storage.base.durable_file import NO_SPACE, SyncFailedError
 from bookkeeper.storage.base.workers import StorageWorkers
 from bookkeeper.storage.journal.group_writer import GroupWriter
 
@@ -28,13 +28,16 @@ class SpareFiles:
         workers: StorageWorkers,
         wanted: int,
         failed: Callable[[BaseException], None],
+        no_space: Callable[[], None],
     ) -> None:
         """
         Args:
             names: the spares that are there.
             wanted: how many are kept; 0: none is made in advance.
             failed: told that a new file could not be synced: final.
+            no_space: told that there is no spare, and no space for one.
         """
+        self._no_space = no_space
         self._journal, self._workers, self._wanted, self._failed = journal, workers, wanted, failed
         self.names = deque(names)
         """The spares that are ready; the first is used next. Changed here alone."""
@@ -58,5 +61,7 @@ class SpareFiles:
                 self.names.append(name)
             elif isinstance(error, SyncFailedError):
                 self._failed(error)
+            elif isinstance(error, OSError) and error.errno in NO_SPACE:
+                self._no_space()
 
         self._workers.get("checkpoint").submit(lambda: self._journal.make_spare(number), done)

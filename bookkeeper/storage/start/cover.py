@@ -13,10 +13,10 @@ from bookkeeper.seams import Disk
 from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.base.durable_file import remove_files
 from bookkeeper.storage.base.manifest import Manifest
-from bookkeeper.storage.checkpoint.checkpoint import CheckpointResult, CheckpointScope, run_checkpoint
+from bookkeeper.storage.checkpoint.checkpoint import SEGMENTS, CheckpointResult, CheckpointScope, run_checkpoint
 from bookkeeper.storage.entry_log.entry_log_file import log_ids, log_name
 from bookkeeper.storage.index.index_segment import segment_ids, segment_name
-from bookkeeper.storage.journal.group_writer import GroupWriter, journal_ids, spare_names
+from bookkeeper.storage.journal.group_writer import GroupWriter, journal_ids, journal_name, spare_name, spare_names
 from bookkeeper.storage.ledgers.unknowns import newest_places
 from bookkeeper.storage.start.inventory import Inventory
 from bookkeeper.storage.start.orphaned_logs import put_journals_aside
@@ -38,6 +38,8 @@ class StartCheckpoint:
     def __init__(self, config: StorageConfig, disk: Disk, boot: int, found: Inventory) -> None:
         self._config, self._disk, self._boot, self._found = config, disk, boot, found
         self._scope: CheckpointScope | None = None
+        self._begun: str | None = None
+        """The journal file that this start has begun."""
 
     @property
     def published(self) -> bool:
@@ -60,6 +62,7 @@ class StartCheckpoint:
         ids = journal_ids(disk, config.journal_dir)
         file_id = max([before.next_file - 1, before.file_id, known_file, *ids]) + 1  # greater than every id ever used
         try:
+            self._begun = journal_name(file_id)
             journal.begin_file(file_id, last + 1, spares.pop() if spares else None)
             self._scope = self._scope_of(file_id, last, len(spares))
             covered = run_checkpoint(disk, config, self._scope)
@@ -72,6 +75,33 @@ class StartCheckpoint:
             journal.close()
             raise
         return CoveredDisk(covered.manifest, journal, spares + covered.spares)
+
+    def run_in_place(self, last: int) -> bool:
+        """The same without a new journal file, for which there may be no space: the newest file that is there is the
+        mark, and those before it become spares. A start that comes after this replays nothing. Only where nothing is
+        damaged or lost.
+
+        Returns:
+            whether there are journal files before the newest.
+        """
+        ids = journal_ids(self._disk, self._config.journal_dir)
+        if len(ids) < 2:
+            return False
+        self._scope = self._scope_of(ids[-1], last, len(self._whole_spares()))
+        run_checkpoint(self._disk, self._config, self._scope)
+        return True
+
+    def take_back(self) -> None:
+        """Before anything is published: remove what a try without success has made, and make a spare of the journal
+        file that it has begun. On a full disk the next try needs the space."""
+        disk, directory, begun = self._disk, self._config.journal_dir, self._begun
+        if self._scope is not None:
+            first = self._scope.segment_id
+            made = [segment_name(first + more) for more in range(SEGMENTS)]
+            remove_files(disk, self._config.ledger_dir, made)
+        if begun is not None and disk.exists(f"{directory}/{begun}"):
+            disk.rename(f"{directory}/{begun}", f"{directory}/{spare_name(begun)}")
+            disk.sync_directory(directory)
 
     def _whole_spares(self) -> list[str]:
         """Spare journal files that were written to their end; what else is there of that name goes."""
@@ -91,7 +121,8 @@ class StartCheckpoint:
         losses, logs = self._found.losses, self._found.entry_logs
         before.boot = self._boot
         logs.leave_current()  # this start begins a log of its own
-        scope = CheckpointScope(before, self._segment_id(), logs.next_log, file_id + 1, starting=True)
+        next_file = max(before.next_file, file_id + 1)
+        scope = CheckpointScope(before, self._segment_id(), logs.next_log, next_file, starting=True)
         scope.file_id, scope.sequence = file_id, last
         scope.keep_journals = losses.keep_journals
         scope.rebuilt = before.rebuild or self._found.report.rebuilt

@@ -50,8 +50,15 @@ STEP: Final = 1 << 20
 class JournalReplay:
     """One replay; blocks."""
 
-    def __init__(self, config: StorageConfig, disk: Disk, boot: int, found: Inventory) -> None:
+    def __init__(
+        self, config: StorageConfig, disk: Disk, boot: int, found: Inventory, *, only_look: bool = False
+    ) -> None:
+        """
+        Args:
+            only_look: nothing is written; the entry logs of this start have numbers and no files.
+        """
         self._config, self._disk, self._boot, self._found = config, disk, boot, found
+        self._only_look = only_look
         self.groups = GroupContinuity(
             config, found.manifest, found.losses, clean=found.report.clean, no_manifest=found.no_manifest
         )
@@ -109,9 +116,10 @@ class JournalReplay:
         if not self._replayed.follows(sequence):
             logs.leave_current()  # in a log the groups follow one another without a gap
         log_id, offset = logs.next_place()
-        if logs.logs[log_id].file is None:
-            logs.created(log_id, self._new_log(log_id, sequence))
-        logs.file(log_id).pwrite(memoryview(group.data)[GROUP_HEADER:], offset)
+        if not self._only_look:
+            if logs.logs[log_id].file is None:
+                logs.created(log_id, self._new_log(log_id, sequence))
+            logs.file(log_id).pwrite(memoryview(group.data)[GROUP_HEADER:], offset)
         self._replayed.add(sequence, group.header.size, log_id, offset)
         base = place(log_id, offset) - GROUP_HEADER
         runs, usage = ledger_runs(group.scan, base), Usage()
@@ -130,7 +138,7 @@ class JournalReplay:
     def _evidence(self) -> str | None:
         """That there was a group behind the last one."""
         directory, before = self._config.ledger_dir, self._found.manifest
-        replayed = ReplayFindings(self._found.ledgers.states, self._replayed)
+        replayed = ReplayFindings(self._found.ledgers.states, None if self._only_look else self._replayed)
         segments = segment_ids(self._disk, directory)
         return logged_only(self._disk, directory, before, replayed, self.made) or indexed_only(
             self._disk, directory, before, segments, replayed

@@ -6,7 +6,8 @@
 3. :mod:`~bookkeeper.storage.start.replay`: the journal behind the mark goes into a new entry log.
 4. :mod:`~bookkeeper.storage.start.cover`: a new journal file and a checkpoint; only then may anything go.
 
-A crash anywhere in here leaves a state from which the same start works again.
+A crash anywhere in here leaves a state from which the same start works again. What becomes of a start that finds no
+space says :mod:`~bookkeeper.storage.start.full_disk`.
 """
 
 from __future__ import annotations
@@ -51,20 +52,40 @@ def start(config: StorageConfig, disk: Disk, boot: int, known: PublishedProgress
     Raises:
         DirectoryLockedError, ForeignDirectoryError, UnsupportedFormatError, StorageError, OSError
     """
-    directories = list(dict.fromkeys((config.ledger_dir, config.journal_dir)))
+    locks = lock_directories(config, disk)
+    try:
+        if expected := known.directory_id or directory_id_of(disk, config):
+            refuse_foreign(disk, config, expected)
+        return _start(config, disk, directories_of(config), boot, known, locks)
+    except BaseException:
+        release(locks)
+        raise
+
+
+def directories_of(config: StorageConfig) -> list[str]:
+    """The ledger directory and the journal's, which may be the same."""
+    return list(dict.fromkeys((config.ledger_dir, config.journal_dir)))
+
+
+def lock_directories(config: StorageConfig, disk: Disk) -> list[Lock]:
+    """Make the directories if need be, and lock them. Raises: DirectoryLockedError, OSError."""
+    directories = directories_of(config)
     for directory in directories:
         disk.make_directories(directory)
     locks: list[Lock] = []
     try:
         for directory in directories:
             locks.append(_lock(disk, directory))
-        if expected := known.directory_id or directory_id_of(disk, config):
-            refuse_foreign(disk, config, expected)
-        return _start(config, disk, directories, boot, known, locks)
     except BaseException:
-        for lock in locks:
-            lock.release()
+        release(locks)
         raise
+    return locks
+
+
+def release(locks: Sequence[Lock]) -> None:
+    """Undo :func:`lock_directories`."""
+    for lock in locks:
+        lock.release()
 
 
 def _lock(disk: Disk, directory: str) -> Lock:
@@ -95,6 +116,7 @@ def _start(
         close_all(found.entry_logs.open_files())
         if isinstance(error, OSError) and not checkpoint.published:  # a full disk: the next try needs the space
             remove_files(disk, config.ledger_dir, replay.made)
+            checkpoint.take_back()
         raise
     report = found.report
     report.limbo_reason, report.torn_tail = covered.manifest.limbo, replay.groups.torn

@@ -18,6 +18,7 @@ from bookkeeper.seams import Buffer, Disk, File, Lock, Space, Worker
 
 T = TypeVar("T")
 SECTOR = 512
+BLOCK = 4096
 
 
 @dataclass(slots=True)
@@ -44,7 +45,7 @@ class Op:
 class RecordingFile:
     def __init__(self, disk: RecordingDisk, path: str, inode: Inode, direct: bool) -> None:
         self.path, self.direct = path, direct
-        self._disk, self._inode = disk, inode
+        self._disk, self.inode = disk, inode
         self.is_open = True
 
     def pwrite(self, data: Buffer, offset: int) -> None:
@@ -52,13 +53,16 @@ class RecordingFile:
         if self.direct:
             assert offset % 4096 == 0 and len(data) % 4096 == 0, "direct writes are aligned"
         self._disk.before("write", self.path)
-        write(self._inode.data, bytes(data), offset)
-        self._disk.note(Op("write", self.path, self._inode.number, offset, bytes(data), through=self.direct))
+        if (fits := self._disk.fitting(self.inode, offset, len(data))) < len(data):
+            write(self.inode.data, bytes(data)[:fits], offset)
+            raise OSError(errno.ENOSPC, "no space left", self.path)
+        write(self.inode.data, bytes(data), offset)
+        self._disk.note(Op("write", self.path, self.inode.number, offset, bytes(data), through=self.direct))
 
     def pread(self, size: int, offset: int) -> bytes:
         assert self.is_open, f"{self.path} is closed"
         self._disk.before("read", self.path)
-        return bytes(self._inode.data[offset : offset + size])
+        return bytes(self.inode.data[offset : offset + size])
 
     def pread_into(self, buffer: Buffer, offset: int) -> int:
         data = self.pread(len(buffer), offset)
@@ -80,15 +84,15 @@ class RecordingFile:
     def sync(self) -> None:
         assert self.is_open, f"{self.path} is closed"
         self._disk.before("sync", self.path)
-        self._disk.note(Op("sync", self.path, self._inode.number))
+        self._disk.note(Op("sync", self.path, self.inode.number))
 
     def size(self) -> int:
-        return len(self._inode.data)
+        return len(self.inode.data)
 
     def truncate(self, size: int) -> None:
         self._disk.before("write", self.path)
-        resize(self._inode.data, size)
-        self._disk.note(Op("truncate", self.path, self._inode.number, size))
+        resize(self.inode.data, size)
+        self._disk.note(Op("truncate", self.path, self.inode.number, size))
 
     def close(self) -> None:
         self.is_open = False
@@ -119,6 +123,8 @@ class RecordingDisk:
         """(path, offset, size): what the page cache was told to let go."""
         self.cached = True
         self.free = 1 << 40
+        self.capacity: int | None = None
+        """Bytes for files, in blocks of 4096; None: ``free`` says what is free, and every write has room."""
         self.faults: dict[tuple[str, str], OSError] = {}
         """(call, part of a path) -> what it raises."""
         self._direct = direct
@@ -192,7 +198,22 @@ class RecordingDisk:
         self.note(Op("sync_directory", path))
 
     def space(self, path: str) -> Space:
+        if self.capacity is not None:
+            return Space(self.capacity, self.capacity - self.used())
         return Space(1 << 41, self.free)
+
+    def used(self) -> int:
+        """Bytes that files take, also removed ones that are open."""
+        inodes = {inode.number: len(inode.data) for inode in self.names.values()}
+        inodes |= {file.inode.number: len(file.inode.data) for file in self._handles if file.is_open}
+        return sum(-(-size // BLOCK) * BLOCK for size in inodes.values())
+
+    def fitting(self, inode: Inode, offset: int, size: int) -> int:
+        """How many bytes of a write have room."""
+        if self.capacity is None or offset + size <= (has := -(-len(inode.data) // BLOCK) * BLOCK):
+            return size
+        room = has + max(self.capacity - self.used(), 0) // BLOCK * BLOCK
+        return min(size, max(room - offset, 0))
 
     def lock(self, path: str) -> Lock:
         if path in self.locks:

@@ -160,11 +160,12 @@ def test_a_start_is_given_the_reserve_and_then_all_spares_but_one(disk: Recordin
         "/journal/03.spare",
         "/journal/04.journal",
     ):
-        disk.open(path, create=True).close()
+        disk.open(path, create=True).truncate(WITH_RESERVE.journal_file_bytes)
+    disk.open("/journal/05.spare", create=True).truncate(WITH_RESERVE.journal_file_bytes - 4096)
     assert give_up_space(WITH_RESERVE, disk)
-    assert not disk.exists("/ledgers/reserve") and len(disk.list("/journal")) == 4
+    assert not disk.exists("/ledgers/reserve") and len(disk.list("/journal")) == 5
     assert give_up_space(WITH_RESERVE, disk)
-    assert disk.list("/journal") == ["03.spare", "04.journal"]
+    assert disk.list("/journal") == ["03.spare", "04.journal"], "one that is whole stays"
     assert not give_up_space(WITH_RESERVE, disk)
     disk.open("/journal/05.spare", create=True).close()
     disk.faults["unlink", ".spare"] = OSError(errno.EIO, "input/output error")

@@ -16,9 +16,12 @@ from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 class Shelf:
     def __init__(self, *names: str, wanted: int = 1) -> None:
         self.disk, self.threads, self.failed = RecordingDisk(), QueueWorkers(), list[BaseException]()
+        self.short = list[str]()
         self.workers = StorageWorkers(self.threads)
         journal = GroupWriter(self.disk, "/journal", 4 * BLOCK, 1, 1)
-        self.spares = SpareFiles(names, journal, self.workers, wanted, self.failed.append)
+        self.spares = SpareFiles(
+            names, journal, self.workers, wanted, self.failed.append, lambda: self.short.append("no space")
+        )
 
 
 @pytest.mark.rule("K11")
@@ -63,3 +66,5 @@ def test_only_a_failed_sync_ends_everything(call: str, final: bool) -> None:
     shelf.threads.pump()
     assert [isinstance(error, SyncFailedError) for error in shelf.failed] == [True] * final
     assert not shelf.spares.names
+    assert shelf.short == ([] if final else ["no space"])
+    assert final or spare_names(shelf.disk, "/journal") == [], "a part of one takes space, and is none"
