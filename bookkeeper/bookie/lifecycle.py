@@ -190,6 +190,8 @@ class BookieServer:
         self._begin_works()
         parts.engine.scrubber.begin()
         log.info("bookie %s serves at %s, boot %d", self.bookie_id, self.address, self.boot)
+        for refusal in parts.engine.refusals():
+            log.warning("%s", refusal)
 
     def _take_directory(self) -> None:
         """Lock the directory, and refuse one of Java's bookie. Open the audit log."""
@@ -349,6 +351,7 @@ class BookieServer:
             doing=(
                 *self.directory_sentences(),
                 *self.repairs(),
+                *engine.refusals(),
                 *engine.sentences(),
                 *engine.compactor.sentences(),
                 *engine.scrubber.sentences(),

@@ -388,6 +388,12 @@ class Engine:
             self._space.judge()
         self._checkpointer.try_again(writable=self._state.now is EngineState.WRITABLE)
 
+    def refusals(self) -> tuple[str, ...]:
+        """Why regular adds are refused, for people; empty: they are taken."""
+        if self._state.now is EngineState.WRITABLE:
+            return ()
+        return (f"{self._config.ledger_dir} takes no new entries: {self._state.reason}",)
+
     def sentences(self) -> tuple[str, ...]:
         """What keeps the journal from being covered, for people."""
         return self._checkpointer.sentences()

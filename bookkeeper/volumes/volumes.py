@@ -54,6 +54,7 @@ class Volumes(ABC):
         self.has, self.is_fenced, self.is_strange = reads.has, reads.is_fenced, reads.is_strange
         self.on_state, self.on_pressure = all_volumes.on_state, all_volumes.on_pressure
         self.on_new_journal_file, self.check_space = all_volumes.on_new_journal_file, all_volumes.check_space
+        self.refusals = all_volumes.refusals
         self.sentences, self.space, self.close = all_volumes.sentences, all_volumes.space, all_volumes.close
         self.checkpoint, self.collect = all_volumes.checkpoint, all_volumes.collect
         self.compact, self.finish_logs = all_volumes.compact, all_volumes.finish_logs

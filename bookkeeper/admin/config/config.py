@@ -42,7 +42,8 @@ def check(file: str | None, as_json: bool, **options: Any) -> None:
     """Check the settings of a bookie, from its FILE, its options, or both, without starting it.
 
     The options are those of `bk bookie`. An unknown setting, a wrong value, settings that do not fit together, and
-    files that are named and cannot be read are refused. FILE may also be Apache's bk_server.conf; give --dir then.
+    files that are named and cannot be read are refused. A reserve that may not suffice on a full disk is a warning.
+    FILE may also be Apache's bk_server.conf; give --dir then.
     """
     if file is not None and file.endswith(_PROPERTIES):
         _check_apache(file, options, as_json)
@@ -52,10 +53,13 @@ def check(file: str | None, as_json: bool, **options: Any) -> None:
     if problems:
         raise click.ClickException("; ".join(problems))
     changed = [each for each in found[1] if each.source != "default"]
+    warnings = [problem] if (problem := found[0].storage.reserve_problem()) else []
     if as_json:
-        print_json({"good": True, "settings": {each.name: each.value for each in found[1]}})
+        print_json({"good": True, "warnings": warnings, "settings": {each.name: each.value for each in found[1]}})
         return
     click.echo(f"these settings are good: {counted(len(changed), 'setting')} given, {len(found[1])} in all")
+    for warning in warnings:
+        click.echo(f"warning: {warning}")
 
 
 @config.command()

@@ -14,6 +14,8 @@ class DiskState:
     def __init__(self) -> None:
         self.now = EngineState.WRITABLE
         """Changed by :meth:`set` alone."""
+        self.reason = ""
+        """Why; empty as long as nothing was told."""
         self.closing = False
         """A stop has begun."""
         self._callback: Callable[[EngineState, str], None] | None = None
@@ -24,7 +26,10 @@ class DiskState:
 
     def set(self, state: EngineState, reason: str) -> None:
         """FAILED and CLOSED are final."""
-        if state is self.now or self.now in (EngineState.CLOSED, EngineState.FAILED):
+        if self.now in (EngineState.CLOSED, EngineState.FAILED):
+            return
+        self.reason = reason
+        if state is self.now:
             return
         self.now = state
         if self._callback is not None:

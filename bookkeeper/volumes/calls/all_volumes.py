@@ -95,6 +95,10 @@ class AllVolumes:
         """See :meth:`Members.check_space`."""
         self._members.check_space()
 
+    def refusals(self) -> tuple[str, ...]:
+        """See :meth:`Engine.refusals`."""
+        return tuple(said for each in self._serving.engines for said in each.refusals())
+
     def sentences(self) -> tuple[str, ...]:
         """See :meth:`Engine.sentences`."""
         return tuple(said for each in self._serving.engines for said in each.sentences())

@@ -521,6 +521,39 @@ def test_one_that_was_full_starts_writable_when_there_is_room_and_its_space_is_t
     run(main, storage={"journal_file_bytes": 64 * 1024, "entry_log_bytes": 64 * 1024, "reserve_bytes": 160 * 1024})
 
 
+@pytest.mark.rule("K26", "B10")
+@pytest.mark.parametrize("reserve", [0, 160 * 1024])
+def test_one_that_was_killed_on_a_full_disk_comes_back_on_it_and_says_why_it_takes_nothing(reserve: int) -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        disk = cluster.node.disk
+        disk.capacity = disk.used() + 300_000
+        taken = 0
+        for entry_id in range(200):
+            reply = await cluster.ask(wire.AddEntry(L, EntryId(entry_id), KEY, entry(entry_id, bytes(2000))))
+            if reply.status is not Status.OK:
+                break
+            taken += 1
+        assert 20 < taken < 200
+        cluster.node.crash()
+        disk.capacity = disk.used()
+        await cluster.again()
+        disk.capacity = disk.used()
+        await asyncio.sleep(10)
+        reads = [await cluster.ask(wire.ReadEntry(L, EntryId(entry_id))) for entry_id in range(taken)]
+        assert all(read.status is Status.OK for read in reads)
+        if reserve:
+            assert await metadata.bookies.read_only() == [BOOKIE]
+            assert any("takes no new entries: " in said for said in cluster.server.condition().sentences())
+        disk.capacity = 1 << 40
+        await asyncio.sleep(20)
+        assert await metadata.bookies.writable() == [BOOKIE]
+        assert not any("takes no new entries: " in said for said in cluster.server.condition().sentences())
+
+    sizes = {"journal_file_bytes": 64 * 1024, "entry_log_bytes": 64 * 1024, "checkpoint_bytes": 128 * 1024}
+    run(main, storage={**sizes, "inflight_bytes": 16384, "group_bytes": 8192, "reserve_bytes": reserve})
+
+
 @pytest.mark.rule("K21")
 def test_one_with_an_id_of_its_own_comes_back_at_another_address() -> None:
     """What apache/bookkeeper#3306 tells: in Kubernetes each restart brought another address and another cookie."""

@@ -43,6 +43,14 @@ def test_good_settings_are_good_and_start_nothing(toml: Path, tmp_path: Path) ->
     assert {path.name for path in tmp_path.iterdir()} == {"bookie.toml"}
 
 
+def test_a_reserve_that_may_not_suffice_is_a_warning(toml: Path) -> None:
+    assert bk("config", "check", toml, "--json").document["warnings"] == []
+    toml.write_text(toml.read_text() + "[storage]\nreserve_bytes = 1048576\n")
+    said = bk("config", "check", toml)
+    assert said.status == 0 and "\nwarning: reserve_bytes is 1048576, and with the other sizes" in said.out
+    assert len(bk("config", "check", toml, "--json").document["warnings"]) == 1
+
+
 def test_options_alone_are_checked_too(tmp_path: Path) -> None:
     good = ("--metadata", f"sqlite://{tmp_path}/m.db", "--dir", tmp_path / "b")
     assert bk("config", "check", *good).status == 0

@@ -29,6 +29,8 @@ def test_a_start_without_space_for_the_reserve_is_read_only_until_there_is_some(
     engine, workers = open_engine(disk, WITH_RESERVE)
     told = on_state(engine)
     assert engine.state is EngineState.READ_ONLY and not disk.exists("/ledgers/reserve")
+    (said,) = engine.refusals()
+    assert said.startswith("/ledgers takes no new entries: less than twice the reserve of 8192 bytes is free")
     with pytest.raises(DiskFullError):
         add(engine, 1, 0)
     engine.append_entry(lid(1), KEY, make_entry(1, 0), recovery=True)
@@ -42,6 +44,7 @@ def test_a_start_without_space_for_the_reserve_is_read_only_until_there_is_some(
     assert engine.state is EngineState.READ_ONLY, "not before it is there"
     workers.pump()
     assert told == [(EngineState.WRITABLE, "the disk has enough free space")]
+    assert engine.refusals() == ()
     assert len(disk.read_file("/ledgers/reserve")) == WITH_RESERVE.reserve_bytes
     add(engine, 1, 1)
 
