@@ -134,6 +134,12 @@ class BookieServer:
         """Make one garbage pass now; see :class:`GarbageCollector`."""
         return await self.parts.garbage.one_pass()
 
+    @property
+    def waiting_garbage(self) -> tuple[int, float, int]:
+        """How many deleted ledgers a later garbage pass drops, in how many seconds the first of them, and how many are
+        kept because they can be brought back."""
+        return (*self.parts.garbage.waiting, self.parts.garbage.restorable)
+
     async def logs(self) -> list[dict[str, object]]:
         """For each entry log what lives in it; see :meth:`GarbageCollector.log_report`."""
         return await self.parts.garbage.log_report()

@@ -7,7 +7,9 @@ The commands go by the socket in the bookie's directory. What concerns files is 
 from __future__ import annotations
 
 import json
+import math
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -154,6 +156,20 @@ def gc(
     if not dry_run:
         won = max(0, found["bytes_before"] - found["bytes_after"])
         click.echo(f"dropped {counted(len(found['dropped']), 'ledger')}; {size_in_words(won)} came free")
+        _say_what_waits(found)
+
+
+def _say_what_waits(found: Mapping[str, Any]) -> None:
+    """Deleted ledgers whose space did not come free, and when it does."""
+    if waiting := found.get("waiting", 0):  # bookies of an earlier version do not say it
+        deleted = counted(waiting, "more ledger", "is", "are")
+        seconds = math.ceil(found["waiting_s"])
+        click.echo(
+            f"{deleted} not in the metadata any more: a pass from {seconds} s on drops what is still absent then"
+        )
+    if restorable := found.get("restorable", 0):
+        kept = counted(restorable, "deleted ledger")
+        click.echo(f"{kept} can be brought back until the grace is over; bk ledger delete ID --grace 0 ends it sooner")
 
 
 @bookie.command()

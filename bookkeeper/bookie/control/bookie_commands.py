@@ -46,7 +46,16 @@ def commands_of(bookie: CommandedBookie) -> dict[str, Command]:
         await says(f"{counted(len(dropped), 'deleted ledger', 'was', 'were')} dropped; compacts entry logs")
         await until_done(lambda done: bookie.engine.compact(done, major=major))
         after = await bookie.logs()
-        return {"dropped": sorted(dropped), "logs": after, "bytes_before": _bytes(before), "bytes_after": _bytes(after)}
+        waiting, waiting_s, restorable = bookie.waiting_garbage
+        return {
+            "dropped": sorted(dropped),
+            "waiting": waiting,
+            "waiting_s": waiting_s,
+            "restorable": restorable,
+            "logs": after,
+            "bytes_before": _bytes(before),
+            "bytes_after": _bytes(after),
+        }
 
     async def suspend(request: Mapping[str, Any], says: Says) -> Mapping[str, Any]:
         bookie.engine.compactor.suspend()

@@ -64,6 +64,12 @@ class GarbageCollector:
         """Seconds since the last pass that succeeded; None before the first."""
         return None if self._last_good is None else self._seams.clock.monotonic() - self._last_good
 
+    @property
+    def waiting(self) -> tuple[int, float]:
+        """How many ledgers a later pass drops, and in how many seconds the first of them; see
+        :meth:`GarbageProof.waiting`."""
+        return self._proof.waiting(self._seams.clock.monotonic())
+
     async def run(self) -> None:
         """Make passes until cancelled. Errors are logged, and the next pass tries again."""
         while True:
@@ -219,7 +225,10 @@ class GarbageCollector:
         self._passed_at = now
         if passed >= loss.keep_s:
             return absent
-        replace_file(self._seams.disk, path, checked_note.encode(f"{name} {int(passed)}"))
+        try:
+            replace_file(self._seams.disk, path, checked_note.encode(f"{name} {int(passed)}"))
+        except OSError as error:  # the time that is not noted is waited again: nothing is dropped too soon
+            log.warning("how long ledgers are kept already could not be noted: %s", in_words(error))
         going = []
         for ledger in absent:
             if ledger > loss.highest or await self._metadata.ledgers.deleted.has(ledger):

@@ -49,3 +49,10 @@ class GarbageProof:
         since = {ledger: self._absent_since.get(ledger, now) for ledger in absent}
         self._absent_since = since  # who was found again starts anew
         return {ledger for ledger, first in since.items() if now > first and now - first >= self._grace_s}
+
+    def waiting(self, now: float) -> tuple[int, float]:
+        """How many ledgers were absent on the last pass and could not be dropped yet, and in how many seconds a pass
+        drops the first of them."""
+        left = [first + self._grace_s - now for first in self._absent_since.values()]
+        left = [each for each in left if each > 0 or not self._grace_s]
+        return len(left), max(min(left, default=0.0), 0.0)

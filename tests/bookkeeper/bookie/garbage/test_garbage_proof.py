@@ -31,6 +31,16 @@ def test_a_ledger_that_was_found_again_starts_anew() -> None:
     assert proof.confirmed(ids(3), 20.0) == {3}
 
 
+def test_it_says_how_many_wait_and_for_how_long() -> None:
+    proof = GarbageProof(grace_s=10, shrink_max=0.5)
+    assert proof.waiting(0.0) == (0, 0.0)
+    proof.confirmed(ids(3), 0.0)
+    proof.confirmed(ids(3, 4), 4.0)
+    assert proof.waiting(4.0) == (2, 6.0)
+    assert proof.confirmed(ids(3, 4), 11.0) == {3}
+    assert proof.waiting(11.0) == (1, 3.0)
+
+
 @pytest.mark.rule("G1")
 def test_one_pass_is_never_enough_even_without_grace() -> None:
     proof = GarbageProof(grace_s=0, shrink_max=1)
