@@ -1,7 +1,8 @@
 """All ledgers of a cluster in memory, with what a list shows of each: found by state, health and bookie. Pure.
 
-It is made once for each reading of the metadata. A page of it costs as much with ten ledgers as with a hundred
-thousand, unless two conditions are given at once: then the shorter of their lists is gone through.
+It is made anew when a reading of the metadata finds something else than the one before; rows of ledgers that are as
+they were are used again. A page of it costs as much with ten ledgers as with a hundred thousand, unless two conditions
+are given at once: then the shorter of their lists is gone through.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from bookkeeper.amounts import state_in_words
-from bookkeeper.autorecovery.cluster_status import LedgerHealth, LedgersStatus
-from bookkeeper.errors import BookKeeperError
+from bookkeeper.autorecovery.cluster_status import LedgerHealth, LedgersStatus, judge
+from bookkeeper.errors import BookKeeperError, in_words
 from bookkeeper.ids import NO_ENTRY, BookieId, LedgerId
-from bookkeeper.ledger import LedgerMetadata, QuorumSpec
+from bookkeeper.ledger import LedgerMetadata, LedgerState, QuorumSpec
 
 UNREADABLE: Final = "unreadable"
 MARKED: Final = "marked"
@@ -41,6 +42,32 @@ class LedgerRow(NamedTuple):
     problem: str = ""
 
 
+_STATES: Final = {state_in_words(state.name): state for state in LedgerState}
+
+BookieSets = dict[frozenset[BookieId], frozenset[BookieId]]
+"""Each set of bookies once: thousands of ledgers name the same."""
+
+
+def ledger_row(
+    ledger_id: LedgerId, found: LedgerMetadata | BookKeeperError, up: AbstractSet[BookieId], sets: BookieSets
+) -> LedgerRow:
+    """What is kept of a ledger, judged by the bookies that are registered. Its set of bookies comes from ``sets``."""
+    if isinstance(found, BookKeeperError):
+        problem = in_words(found)
+        return LedgerRow(ledger_id, UNREADABLE, UNREADABLE, None, None, None, 0, None, frozenset(), problem)
+    return LedgerRow(
+        ledger_id,
+        state_in_words(found.state.name),
+        judge(found, up).value,
+        found.length if found.is_closed else None,
+        int(found.last_entry) - int(NO_ENTRY) if found.is_closed else None,
+        found.spec,
+        len(found.fragments),
+        found.ctime_ms,
+        sets.setdefault(found.bookies, found.bookies),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class LedgerFilter:
     """Which ledgers are wanted. Empty: all."""
@@ -61,14 +88,10 @@ class LedgerSelection:
 class LedgerList:
     """Filled by :meth:`add` in ascending order, ended by :meth:`seal`, and read from then on."""
 
-    def __init__(self, up: AbstractSet[BookieId]) -> None:
-        """``up``: the bookies that are registered, by which ledgers are judged."""
-        self._up = up
+    def __init__(self) -> None:
         self.status = LedgersStatus()
         """The counts."""
         self._rows: list[LedgerRow] = []
-        self._sets: dict[frozenset[BookieId], frozenset[BookieId]] = {}
-        """Each set of bookies once."""
         self._states: dict[str, list[int]] = {}
         self._healths: dict[str, list[int]] = {}
         self._bookies: dict[str, list[int]] = {}
@@ -76,39 +99,35 @@ class LedgerList:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def add(self, ledger_id: LedgerId, found: LedgerMetadata | BookKeeperError) -> None:
+    def add(self, row: LedgerRow) -> None:
         """One more ledger."""
-        health = self.status.add(ledger_id, found, self._up)
-        if isinstance(found, BookKeeperError):
-            problem = self.status.unreadable[ledger_id]
-            row = LedgerRow(ledger_id, UNREADABLE, UNREADABLE, None, None, None, 0, None, frozenset(), problem)
-        else:
-            bookies = self._sets.setdefault(found.bookies, found.bookies)
-            entries = int(found.last_entry) - int(NO_ENTRY) if found.is_closed else None
-            row = LedgerRow(
-                ledger_id,
-                state_in_words(found.state.name),
-                (health or LedgerHealth.WELL).value,
-                found.length if found.is_closed else None,
-                entries,
-                found.spec,
-                len(found.fragments),
-                found.ctime_ms,
-                bookies,
-            )
         at = len(self._rows)
         self._rows.append(row)
+        self._count(row)
         self._states.setdefault(row.state, []).append(at)
         self._healths.setdefault(row.health, []).append(at)
         for bookie in row.bookies:
             self._bookies.setdefault(bookie, []).append(at)
+
+    def _count(self, row: LedgerRow) -> None:
+        status = self.status
+        status.count += 1
+        if row.state == UNREADABLE:
+            status.unreadable[row.ledger_id] = row.problem
+            return
+        state = _STATES[row.state]
+        status.by_state[state] = status.by_state.get(state, 0) + 1
+        status.size += row.size or 0
+        if row.health == LedgerHealth.SHORT:
+            status.short.add(row.ledger_id)
+        elif row.health == LedgerHealth.LOST:
+            status.lost.add(row.ledger_id)
 
     def seal(self, marked: Collection[LedgerId]) -> LedgerList:
         """End it: these ledgers are marked. Returns itself."""
         if marked:
             wanted = frozenset(marked)
             self._healths[MARKED] = [at for at, row in enumerate(self._rows) if row.ledger_id in wanted]
-        self._sets.clear()
         return self
 
     @property

@@ -91,7 +91,7 @@ class ConsoleServer:
         seams, metadata = client.services.seams, client.metadata_store
         self._workers, self._metrics = seams.workers, metrics
         self._admission = RequestAdmission(config, metadata, seams, metrics, audit, name, WORDS)
-        self._reader = LedgersReader(client)
+        self._reader = LedgersReader(metadata)
         self._bookies = Resident(
             lambda: picture_of_bookies(client), seams.clock, every_s=config.refresh_s, idle_s=config.idle_s
         )
@@ -149,6 +149,7 @@ class ConsoleServer:
         server, self._server = self._server, None
         await self._tasks.close()
         await self._background.close()
+        self._reader.close()
         if server is not None:
             server.close()
 

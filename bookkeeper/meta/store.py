@@ -78,6 +78,21 @@ class Watch(Protocol):
         """No callback comes after this. Idempotent."""
 
 
+class ValueFollower(Protocol):
+    """Reads values, and knows which of them were written since: for who keeps many of them, and looks now and then."""
+
+    async def get(self, path: str) -> Versioned[bytes]:
+        """As :meth:`MetadataStore.get`."""
+
+    async def changed(self) -> Sequence[str] | None:
+        """Which values may have been written since they were read here; None: all of them. Values that were not read
+        here may be named, deleted ones may be left out. Each is named once; who reads it again after this call learns
+        of the next write. At most one request."""
+
+    def close(self) -> None:
+        """Follow nothing any more. Idempotent."""
+
+
 @dataclass(frozen=True, slots=True)
 class Create:
     """Part of a multi: create a value that must not exist."""
@@ -211,6 +226,9 @@ class MetadataStore(Protocol):
 
     def watch_children(self, path: str, callback: Callable[[], None]) -> Watch:
         """Call back when a child of ``path``, or ``path`` itself, is created or deleted."""
+
+    def follow_values(self) -> ValueFollower:
+        """A reader that knows which of its values were written since."""
 
     def on_session(self, callback: Callable[[SessionState], None]) -> Watch:
         """Call back with each change of :attr:`session`."""

@@ -2,6 +2,7 @@
 
 paths, layout                     which value lives under which path
 ledgers, ledger_format            the metadata of ledgers
+followed_ledgers                  the same for who keeps all of them, and looks again
 ledger_ids, deleted_ids           new ids; ids that are never given out again
 deleted_ledgers, ledger_owners    ledgers that can be brought back; owners that metadata do not name
 under_replication                 the list of under-replicated ledgers

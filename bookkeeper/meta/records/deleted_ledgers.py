@@ -127,6 +127,15 @@ class DeletedLedgers:
         """The path of a ledger's record."""
         return f"{self.place(ledger_id)}/{ledger_id % IDS:04x}"
 
+    def ledger_at(self, path: str) -> LedgerId | None:
+        """The reverse of :meth:`path`; None: no record lies at this path."""
+        parts = path.removeprefix(f"{self._root}/").split("/")
+        if len(parts) != 3 or not all(part and _HEX.issuperset(part) for part in parts):
+            return None
+        high, middle, rest = (int(part, 16) for part in parts)
+        ledger_id = LedgerId(high << 26 | middle << 13 | rest)
+        return ledger_id if self.path(ledger_id) == path else None
+
     async def has(self, ledger_id: LedgerId, *, fresh: bool = False) -> bool:
         """Whether there is a record; with ``fresh`` every record that was written before this call is seen."""
         if fresh:

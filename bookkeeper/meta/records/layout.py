@@ -54,6 +54,17 @@ class Layout(Enum):
             return f"{root}/{_split(f'{ledger_id:019d}', _LONG_WIDTHS)}"
         return f"{root}/{_split(f'{ledger_id:010d}', _SHORT_WIDTHS)}"
 
+    def ledger_at(self, root: str, path: str) -> LedgerId | None:
+        """The reverse of :meth:`ledger_path`; None: no ledger's metadata lie at this path."""
+        digits = path.removeprefix(root).replace("/", "").replace("L", "")
+        if not digits.isdecimal() or not digits.isascii():
+            return None
+        ledger_id = LedgerId(int(digits))
+        try:
+            return ledger_id if self.ledger_path(root, ledger_id) == path else None
+        except ValueError:
+            return None
+
     def emptied_parents(self, root: str, ledger_id: LedgerId) -> list[str]:
         """The paths above a ledger that are removed when they become empty, lowest first."""
         parts = self.ledger_path("", ledger_id).split("/")[1:-1]

@@ -31,6 +31,7 @@ from bookkeeper.ids import BookieId, IdRanges, LedgerId
 from bookkeeper.ledger.metadata import LedgerMetadata
 from bookkeeper.meta.records.deleted_ids import MERGE_CHANCE, DeletedIds, make
 from bookkeeper.meta.records.deleted_ledgers import DeletedLedger, DeletedLedgers
+from bookkeeper.meta.records.followed_ledgers import FollowedLedgers
 from bookkeeper.meta.records.layout import Layout
 from bookkeeper.meta.records.ledger_format import decode, encode
 from bookkeeper.meta.records.ledger_ids import LedgerIds
@@ -385,6 +386,10 @@ class Ledgers:
         await self._store.sync(self._root)
         async for ledger_id in self._layout.walk(self._store, self._root):
             yield ledger_id
+
+    def follow(self) -> FollowedLedgers:
+        """A reader of metadata that knows which were written since."""
+        return FollowedLedgers(self._store, self._root, self._layout, self.restorable)
 
     def watch(self, ledger_id: LedgerId, callback: Callable[[], None]) -> Watch:
         """Call back, on the loop, when the metadata may have changed or gone. The callback reads them again."""

@@ -11,5 +11,7 @@ memory                the store inside this process
 late                  a session that begins when something is asked
 tree, tree_store      the meaning of reads and writes, and the calls, for SQLite and memory
 watches               subscriptions
+followers, zookeeper_follower
+                      readers that know which of their values were written since
 process_identity      whether the process that made a session still runs
 """

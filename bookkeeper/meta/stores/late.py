@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from bookkeeper.errors import ClientClosedError, MetadataRolledBackError
-from bookkeeper.meta.store import MetadataStore, Operation, SessionState, Version, Versioned, Watch
+from bookkeeper.meta.store import MetadataStore, Operation, SessionState, ValueFollower, Version, Versioned, Watch
 
 _CLOSED: Final = "the metadata store is closed"
 
@@ -138,6 +138,9 @@ class LateStore:
     def watch_children(self, path: str, callback: Callable[[], None]) -> Watch:
         return self._watch(lambda store: store.watch_children(path, callback), callback)
 
+    def follow_values(self) -> ValueFollower:
+        return _LateFollower(self._opened)
+
     def on_session(self, callback: Callable[[SessionState], None]) -> Watch:
         return self._watch(lambda store: store.on_session(callback), lambda: callback(SessionState.CONNECTED))
 
@@ -148,6 +151,30 @@ class LateStore:
             await asyncio.wait([self._opening])
         if self._store is not None:
             await self._store.close()
+
+
+class _LateFollower:
+    """A reader that waits for its store."""
+
+    def __init__(self, opened: Callable[[], Awaitable[MetadataStore]]) -> None:
+        self._opened = opened
+        self._follower: ValueFollower | None = None
+
+    async def _begun(self) -> ValueFollower:
+        store = await self._opened()
+        if self._follower is None:
+            self._follower = store.follow_values()
+        return self._follower
+
+    async def get(self, path: str) -> Versioned[bytes]:
+        return await (await self._begun()).get(path)
+
+    async def changed(self) -> Sequence[str] | None:
+        return await (await self._begun()).changed()
+
+    def close(self) -> None:
+        if self._follower is not None:
+            self._follower.close()
 
 
 class _LateWatch:

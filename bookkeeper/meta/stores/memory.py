@@ -76,6 +76,9 @@ class MemoryTree:
     def names(self, path: str) -> list[str]:
         return sorted(self._names.get(path, ()))
 
+    def written_after(self, transaction: int) -> list[str]:
+        return [path for path, node in self.nodes.items() if node.transaction > transaction]
+
     def owned(self, session: int) -> list[str]:
         return sorted(path for path, node in self.nodes.items() if node.owner == session)
 
@@ -238,6 +241,9 @@ class MemoryStore(TreeStore):
         if now < transaction:
             self._alarm = self._rolled_back(transaction)
             raise once_more(self._alarm)
+
+    def _newest(self) -> int:
+        return self._cluster.transaction if self._past is None else self._past[1]
 
     # -- watches and session -------------------------------------------------------------------------------
 

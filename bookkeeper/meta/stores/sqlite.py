@@ -75,6 +75,9 @@ class SqliteStore(TreeStore):
             )
             raise once_more(self._alarm)
 
+    def _newest(self) -> int:
+        return self._file.last_transaction
+
     # -- watches and session -------------------------------------------------------------------------------
 
     def watch(self, path: str, callback: Callable[[], None]) -> Watch:

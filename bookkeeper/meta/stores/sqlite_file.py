@@ -163,6 +163,9 @@ class SqliteFile:
         rows = self._db.execute("SELECT path FROM nodes WHERE parent = ? ORDER BY path", (path,))
         return sorted(row[0].rpartition("/")[2] for row in rows)
 
+    def written_after(self, transaction: int) -> list[str]:
+        return [row[0] for row in self._db.execute("SELECT path FROM nodes WHERE tx > ?", (transaction,))]
+
     def owned(self, session: int) -> list[str]:
         return [row[0] for row in self._db.execute("SELECT path FROM nodes WHERE owner = ? ORDER BY path", (session,))]
 

@@ -49,6 +49,9 @@ class Tree(Protocol):
     def names(self, path: str) -> list[str]:
         """The names of the children, sorted."""
 
+    def written_after(self, transaction: int) -> list[str]:
+        """The paths of the values whose version was written by a later transaction."""
+
     def owned(self, session: int) -> list[str]:
         """The paths of a session's ephemeral values, sorted."""
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from bookkeeper.errors import MetadataRolledBackError
-from bookkeeper.meta.store import Operation, SessionState, Version, Versioned, Watch, check_path
+from bookkeeper.meta.store import Operation, SessionState, ValueFollower, Version, Versioned, Watch, check_path
+from bookkeeper.meta.stores.followers import TreeFollower
 from bookkeeper.meta.stores.tree import Transaction, Tree, find
 from bookkeeper.meta.stores.watches import SessionWatches
 
@@ -43,6 +44,10 @@ class TreeStore(ABC):
     async def _write(self, kind: str, path: str, job: Callable[[Transaction], T]) -> T:
         """Have a job change the tree, all or nothing."""
 
+    @abstractmethod
+    def _newest(self) -> int:
+        """The newest transaction that a read sees, asked within its job."""
+
     # -- reads ---------------------------------------------------------------------------------------------
 
     async def get(self, path: str) -> Versioned[bytes]:
@@ -65,6 +70,9 @@ class TreeStore(ABC):
 
     async def sync(self, path: str) -> None:
         await self._read("sync", path, lambda tree: None)
+
+    def follow_values(self) -> ValueFollower:
+        return TreeFollower(self.get, lambda job: self._read("changed", "/", job), self._newest)
 
     # -- writes --------------------------------------------------------------------------------------------
 

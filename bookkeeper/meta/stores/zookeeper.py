@@ -25,6 +25,7 @@ from bookkeeper.meta.store import (
     Operation,
     SessionState,
     Set,
+    ValueFollower,
     Version,
     Versioned,
     Watch,
@@ -46,6 +47,7 @@ from bookkeeper.meta.stores.zookeeper_client import (
     rights,
     translate,
 )
+from bookkeeper.meta.stores.zookeeper_follower import ZooKeeperFollower
 from bookkeeper.meta.stores.zookeeper_session import SESSION_TIMEOUT_S, ZooKeeperSession
 from bookkeeper.meta.stores.zookeeper_watches import FAMILY, VALUE, ZooKeeperWatches
 from bookkeeper.seams import Seams
@@ -312,6 +314,9 @@ class ZooKeeperStore:
 
     def watch_children(self, path: str, callback: Callable[[], None]) -> Watch:
         return self._watches.add(FAMILY, path, callback)
+
+    def follow_values(self) -> ValueFollower:
+        return ZooKeeperFollower(self._session)
 
     async def close(self) -> None:
         if not self._session.closed:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bookkeeper.console.blocks import ROWS, PageAddress
-from bookkeeper.console.ledger_list import LedgerFilter, LedgerList
+from bookkeeper.console.ledger_list import LedgerFilter, LedgerList, ledger_row
 from bookkeeper.console.picture import LedgersPicture
 from bookkeeper.console.resident import CachedValue
 from bookkeeper.console.templates import html
@@ -34,16 +34,16 @@ SHAPES = [metadata(number) for number in range(420)]
 
 
 def listed(count: int) -> LedgerList:
-    found = LedgerList(UP)
+    found = LedgerList()
     for number in range(count):
-        found.add(LedgerId(number), SHAPES[number % 420])
+        found.add(ledger_row(LedgerId(number), SHAPES[number % 420], UP, {}))
     return found
 
 
 @pytest.fixture(scope="module")
 def some() -> LedgerList:
     found = listed(500)
-    found.add(LedgerId(1000), MetadataFormatError("damaged"))
+    found.add(ledger_row(LedgerId(1000), MetadataFormatError("damaged"), UP, {}))
     return found.seal([LedgerId(3), LedgerId(12), LedgerId(77)])
 
 

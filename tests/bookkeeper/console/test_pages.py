@@ -27,7 +27,7 @@ def test_paths_lead_to_their_pages_also_while_nothing_is_known_yet(monkeypatch: 
         async with cluster.connect() as bk:
             ledger = await written(cluster, bk, 3)
             clock, config = bk.services.seams.clock, ConsoleConfig()
-            reader = LedgersReader(bk)
+            reader = LedgersReader(bk.metadata_store)
             bookies = Resident(lambda: picture_of_bookies(bk), clock, every_s=5, idle_s=60)
             ledgers = Resident(reader.picture, clock, every_s=5, idle_s=60)
             made = Pages(

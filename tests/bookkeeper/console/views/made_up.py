@@ -9,7 +9,7 @@ from bookkeeper.access import Mode
 from bookkeeper.autorecovery.cluster_status import BookiesStatus, BookieStatus
 from bookkeeper.autorecovery.status import AutorecoveryStatus
 from bookkeeper.console.blocks import PageAddress, ShownFacts, ShownNote, ShownTable
-from bookkeeper.console.ledger_list import LedgerList
+from bookkeeper.console.ledger_list import LedgerList, ledger_row
 from bookkeeper.console.picture import BookiesPicture, DeletedRow, LedgersPicture
 from bookkeeper.console.resident import CachedValue
 from bookkeeper.console.views.view import PageView, ViewRequest
@@ -60,9 +60,9 @@ def closed(*names: str) -> LedgerMetadata:
 def ledgers(
     *found: LedgerMetadata, up: Sequence[str] = ("b1", "b2"), deleted: Sequence[DeletedRow] = ()
 ) -> LedgersPicture:
-    listed = LedgerList(frozenset(map(BookieId, up)))
+    listed = LedgerList()
     for number, each in enumerate(found):
-        listed.add(LedgerId(number), each)
+        listed.add(ledger_row(LedgerId(number), each, frozenset(map(BookieId, up)), {}))
     return LedgersPicture(listed.seal(()), (), tuple(deleted))
 
 
