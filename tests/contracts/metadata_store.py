@@ -24,6 +24,7 @@ from bookkeeper.meta.store import (
     MetadataStore,
     SessionState,
     Set,
+    ValueFollower,
     Version,
     Versioned,
     ensure_created,
@@ -79,6 +80,18 @@ async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(20):
         while not condition():  # noqa: ASYNC110 (what is waited for happens in threads and other processes)
             await asyncio.sleep(0.01)
+
+
+async def named_until(store: MetadataStore, follower: ValueFollower, path: str) -> set[str] | None:
+    """What a follower names, up to the answer that has ``path``; None: it says that all may have changed."""
+    named = set[str]()
+    async with asyncio.timeout(20):
+        while path not in named:
+            await store.sync("/")
+            if (some := await follower.changed()) is None:
+                return None
+            named.update(some)
+    return named
 
 
 class MetadataStoreContract:
@@ -437,6 +450,47 @@ class MetadataStoreContract:
         await calls.settle()
         await store.create("/a")
         await calls.wait()
+
+    # -- followers -----------------------------------------------------------------------------------------
+
+    async def test_a_follower_names_what_was_written_since_it_was_read(
+        self, service: Service, store: MetadataStore
+    ) -> None:
+        other = await service.connect()
+        for path in ("/a", "/b", "/c"):
+            await store.create(path, b"0")
+        follower = other.follow_values()
+        assert await follower.changed() is None, "nothing is known yet"
+        for path in ("/a", "/b"):
+            assert (await follower.get(path)).value == b"0"
+        for value in (b"1", b"2"):
+            await store.set("/a", value, None)
+            named = await named_until(other, follower, "/a")
+            assert named is not None and "/b" not in named
+            found = await follower.get("/a")
+            assert found.value == value and found.version == int(value)
+        with pytest.raises(NoSuchKeyError):
+            await follower.get("/none")
+        follower.close()
+        follower.close()
+
+    async def test_a_follower_that_lost_its_session_misses_nothing(
+        self, service: Service, store: MetadataStore
+    ) -> None:
+        other, states = await service.connect(), list[SessionState]()
+        await store.create("/a", b"0")
+        follower = other.follow_values()
+        await follower.changed()
+        await follower.get("/a")
+        other.on_session(states.append)
+        await service.expire(other)
+        await store.set("/a", b"1", None)
+        await until(lambda: SessionState.LOST in states and states[-1] is SessionState.CONNECTED)
+        named = await named_until(other, follower, "/a")
+        assert named is None or "/a" in named
+        assert (await follower.get("/a")).value == b"1"
+        await store.set("/a", b"2", None)
+        assert "/a" in (await named_until(other, follower, "/a") or ["/a"])
 
     async def test_a_closed_store_refuses_work(self, service: Service) -> None:
         store = await service.connect()
