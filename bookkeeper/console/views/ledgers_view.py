@@ -59,7 +59,7 @@ def ledgers_page(ledgers: CachedValue[LedgersPicture], read_so_far: int, asked: 
         NAV,
         (table,),
         f"{counted(found.total, 'ledger')}{which}",
-        age=age_of(ledgers, asked.now_ms),
+        age=f"{age_of(ledgers, asked.now_ms)}: {picture.read_anew} of {counted(len(picture.ledgers), 'ledger')} anew",
         problem=problem_of(ledgers),
         refresh_s=asked.refresh_s,
         choices=_choices(picture, wanted, asked.address, newest_first),
