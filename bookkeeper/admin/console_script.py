@@ -10,6 +10,7 @@ import io
 import os
 import signal
 import sys
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -28,9 +29,14 @@ class NamedOutput(io.FileIO):
     That the reader has gone (``bk ... | head``) is a BrokenPipeError, as ever.
     """
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, *, lossy: bool = False) -> None:
+        """
+        Args:
+            lossy: what cannot be written is left out, and later writes are tried. So it is with a server: it does not
+                end because its log is on a full disk.
+        """
         super().__init__(descriptor, "wb", closefd=False)
-        self._failed = False
+        self._failed, self._lossy = False, lossy
 
     def write(self, data: Buffer, /) -> int:
         size = memoryview(data).nbytes
@@ -41,6 +47,8 @@ class NamedOutput(io.FileIO):
         except BrokenPipeError:
             raise
         except OSError as error:
+            if self._lossy:
+                return size
             self._failed = True
             named = OSError(error.errno, os.strerror(error.errno or 0), NAME)
             named.add_note("what was printed is not complete")
@@ -62,16 +70,25 @@ def open_what_is_closed() -> None:
             setattr(sys, name, os.fdopen(descriptor, mode, closefd=False))
 
 
-def name_standard_output() -> None:
+def name_standard_output(*, server: bool = False) -> None:
     """Let the errors of ``sys.stdout`` name it, and let it show what its encoding lacks as ``\\u0436``: what a command
-    did is not to end in a traceback. An output that is not the process's own stays."""
-    plain = sys.stdout
-    if plain is not sys.__stdout__ or not isinstance(plain, io.TextIOWrapper):
-        return
-    plain.flush()
-    raw = NamedOutput(plain.fileno())
+    did is not to end in a traceback. An output that is not the process's own stays.
+
+    Args:
+        server: neither errors of ``sys.stdout`` nor of ``sys.stderr`` count.
+    """
+    if sys.stdout is sys.__stdout__ and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout = _named(sys.stdout, lossy=server)
+    if server and sys.stderr is sys.__stderr__ and isinstance(sys.stderr, io.TextIOWrapper):
+        sys.stderr = _named(sys.stderr, lossy=True)
+
+
+def _named(plain: io.TextIOWrapper, *, lossy: bool) -> io.TextIOWrapper:
+    with suppress(OSError) if lossy else nullcontext():
+        plain.flush()
+    raw = NamedOutput(plain.fileno(), lossy=lossy)
     unbuffered = plain.write_through
-    sys.stdout = io.TextIOWrapper(
+    return io.TextIOWrapper(
         raw if unbuffered else io.BufferedWriter(raw),
         encoding=plain.encoding,
         errors="backslashreplace" if plain.errors == "strict" else plain.errors,
@@ -100,11 +117,13 @@ def main() -> None:
     from bookkeeper.admin.console_script import name_standard_output, open_what_is_closed
 
     open_what_is_closed()
-    if is_server(sys.argv[1:]):
-        os.write(2, b"starting: importing\n")
+    server = is_server(sys.argv[1:])
+    if server:
+        with suppress(OSError):
+            os.write(2, b"starting: importing\n")
     from bookkeeper.admin.cli import main as command
 
-    name_standard_output()
+    name_standard_output(server=server or sys.argv[1:2] == ["console"])
     if ours:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     command()

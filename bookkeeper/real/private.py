@@ -79,9 +79,11 @@ def replace_private(path: str, text: str) -> None:
             _write(file, text.encode("utf-8", "surrogateescape"))
             os.fsync(descriptor)
         os.rename(temporary, path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
+        if isinstance(error, OSError) and error.filename is None:  # the system does not say which file has no space
+            raise OSError(error.errno, os.strerror(error.errno or 0), path) from error
         raise
     directory = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -12,7 +12,7 @@ import click
 
 from bookkeeper.admin.command_group import CommandGroup
 from bookkeeper.admin.shared.options import json_option, print_json, print_table
-from bookkeeper.real import new_private_file
+from bookkeeper.admin.shared.part_file import PartFile
 from journal_manager.commands.shared import TxIdType, as_owner, complete, journal_argument, take_over_option
 from journal_manager.errors import SnapshotNotFoundError, UpgradeError
 from journal_manager.journals.backend import JournalWriter
@@ -52,9 +52,10 @@ def export(at: int | None, uri: str, file: Path) -> None:
     part = file.with_name(f"{file.name}.part")
 
     async def write(info: SnapshotInfo, chunks: AsyncGenerator[bytes, None]) -> None:
-        with new_private_file(str(part)) as content:
+        with PartFile(part) as content:
             async for chunk in chunks:
                 content.write(chunk)
+            content.sync()
 
     async def work() -> SnapshotInfo:
         async with await open_snapshots(uri) as store:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -10,8 +9,8 @@ from typing import Any, BinaryIO, Final
 import click
 
 from bookkeeper.admin.shared.options import json_option, metadata_option, print_json
+from bookkeeper.admin.shared.part_file import PartFile
 from bookkeeper.amounts import counted
-from bookkeeper.real import new_private_file
 from segments.commands.shared import (
     complete,
     dry_run_option,
@@ -54,11 +53,10 @@ def export(metadata: str, as_json: bool, start: Seek, stop: Seek, name: str, fil
     async def write(stream: Stream) -> ExportResult:
         first = start if isinstance(start, Position) else await stream.find(start)
         copy = stream.export(first, stop if isinstance(stop, Position) else await stream.find(stop))
-        with new_private_file(str(part)) as content:
+        with PartFile(part) as content:
             async for chunk in copy.chunks():
                 content.write(chunk)
-            content.flush()
-            os.fsync(content.fileno())
+            content.sync()
         assert copy.result is not None
         return copy.result
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 import click
 
@@ -48,6 +49,10 @@ def _export(metadata: str, ledger_id: int, path: str) -> None:
         create_file(system_seams().disk, path, value)
     except FileExistsError:
         raise click.ClickException(f"{path} exists already, and is not replaced") from None
+    except OSError:
+        with suppress(OSError):  # a part of them is of no use, and would be in the way of the next try
+            os.unlink(path)
+        raise
     click.echo(f"the metadata of ledger {ledger_id}, {len(value)} bytes, are in {path}")
     try:
         ledger_format.decode(value)

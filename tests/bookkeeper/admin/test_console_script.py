@@ -53,6 +53,24 @@ def test_a_reader_that_has_gone_is_no_failure(words: list[str], unbuffered: str)
         os.close(writes)
 
 
+def test_a_server_goes_on_although_its_log_cannot_be_written() -> None:
+    with FULL.open("wb") as full:
+        output = NamedOutput(full.fileno(), lossy=True)
+        assert [output.write(b"line\n") for _ in range(3)] == [5, 5, 5]
+
+
+def test_a_server_on_a_full_disk_gets_as_far_as_its_settings(tmp_path: Path) -> None:
+    """It ended before it had begun, at the first line of its log, with the status of a command that has failed."""
+    with FULL.open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "bookkeeper.admin", "bookie", "--config", str(tmp_path / "none.toml")],
+            stdout=full.fileno(),
+            stderr=full.fileno(),
+            timeout=60 * stretch(),
+        )
+    assert done.returncode == 78
+
+
 def test_the_first_error_names_the_output_and_the_rest_goes_nowhere() -> None:
     with FULL.open("wb") as full:
         output = NamedOutput(full.fileno())

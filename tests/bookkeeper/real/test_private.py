@@ -76,7 +76,7 @@ def test_a_file_that_does_not_fit_fails_and_the_old_one_stays(tmp_path: Path) ->
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
     try:
-        with pytest.raises(OSError, match="too large"):
+        with pytest.raises(OSError, match=f"too large: '{path}'"):
             replace_private(str(path), "x" * 5000)
         with pytest.raises(OSError, match="too large"):
             append_private(str(path), "x" * 5000)
