@@ -161,24 +161,23 @@ class Operator:
         return await self._client.recover_ledger(ledger_id)
 
     async def deleted_ledgers(self) -> AsyncIterator[DeletedLedger]:
-        """The deleted ledgers that can be brought back, ascending. Those whose time for that is over are let go first.
-        The metadata of a record that is damaged cannot be read.
+        """The deleted ledgers that can be brought back, ascending, without those whose time for that is over. The
+        metadata of a record that is damaged cannot be read.
 
         Raises: MetadataError.
         """
         records = self._services.metadata.ledgers.restorable
         ledgers = [ledger_id async for ledger_id in records.all()]
-        if ledgers:
-            gone = await records.remove_expired(ledgers, await records.now_ms())
-            for ledger_id in ledgers:
-                if ledger_id in gone:
-                    continue
-                try:
-                    yield await records.read(ledger_id)
-                except NoSuchKeyError:
-                    pass
-                except MetadataFormatError:
-                    yield DeletedLedger(ledger_id, 0, b"")
+        now_ms = await records.now_ms() if ledgers else 0
+        for ledger_id in ledgers:
+            try:
+                found = await records.read(ledger_id)
+            except NoSuchKeyError:
+                continue
+            except MetadataFormatError:
+                found = DeletedLedger(ledger_id, 0, b"", now_ms + 1)
+            if found.until_ms > now_ms:
+                yield found
 
     async def undelete_ledger(self, ledger_id: int) -> LedgerMetadata:
         """Bring a deleted ledger back, with the metadata that it had. Returns them.

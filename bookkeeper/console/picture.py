@@ -172,19 +172,16 @@ class LedgersReader:
         return listed.seal(marked)
 
     async def _deleted_rows(self) -> tuple[DeletedRow, ...]:
-        """The deleted ledgers that can be brought back. Those whose time is over are let go first."""
+        """The deleted ledgers that can be brought back, without those whose time is over."""
         records = self._metadata.ledgers.restorable
         there = [ledger_id async for ledger_id in records.all()]
         missing = [ledger_id for ledger_id in there if ledger_id not in self._deleted]
         for at in range(0, len(missing), READS_AT_ONCE):
             await asyncio.gather(*map(self._read_deleted, missing[at : at + READS_AT_ONCE]))
-        if self._deleted:
-            now_ms = await records.now_ms()
-            over = [key for key, row in self._deleted.items() if row.until_ms and row.until_ms <= now_ms]
-            gone = await records.remove_expired(over, now_ms) if over else set[LedgerId]()
-            kept = frozenset(there) - gone
-            self._deleted = {key: row for key, row in self._deleted.items() if key in kept}
-        return tuple(self._deleted[key] for key in sorted(self._deleted))
+        now_ms, left = await records.now_ms() if there else 0, frozenset(there)
+        self._deleted = {key: row for key, row in self._deleted.items() if key in left}
+        rows = (self._deleted[key] for key in sorted(self._deleted))
+        return tuple(row for row in rows if not row.until_ms or row.until_ms > now_ms)
 
     async def _read_deleted(self, ledger_id: LedgerId) -> None:
         try:

@@ -54,6 +54,9 @@ class GarbageCollector:
         """How many ledgers that metadata do not know are kept after an accepted loss."""
         self.restorable = 0
         """How many deleted ledgers are kept here because they can be brought back."""
+        self._wall_ms, self._began = seams.clock.wall_ms(), seams.clock.monotonic()
+        self._over_since: dict[LedgerId, float] = {}
+        """Since which pass the grace of a deleted ledger is over, by every clock there is."""
         self._until: dict[LedgerId, int] = {}
         """When the grace of each deleted ledger is over, by the store's clock in milliseconds, as it was read."""
         self._unfinished = False
@@ -160,18 +163,30 @@ class GarbageCollector:
         return await self._metadata.store.exists(path) is None
 
     async def _grace_expired(self, restorable: set[LedgerId]) -> set[LedgerId]:
-        """Remove the records of deleted ledgers that nobody may bring back any more. Returns these ledgers."""
+        """Remove the records of deleted ledgers that nobody may bring back any more. Returns these ledgers.
+
+        A record is gone for good, so a clock that is wrong for a while must not end a grace (G8). It is over when the
+        store's clock, the wall clock here, and what that said when this began with the monotonic time since say so, on
+        two passes that are ``garbage_grace_s`` apart.
+        """
         records = self._metadata.ledgers.restorable
         self._until = {ledger: until for ledger, until in self._until.items() if ledger in restorable}
         await self._read_new(sorted(restorable - self._until.keys()))
         if not self._until:
             return set()
-        now = await records.now_ms()
+        at, now = self._seams.clock.monotonic(), min(await records.now_ms(), self._here_ms())
         over = [ledger for ledger, until in self._until.items() if until <= now]
-        gone = await records.remove_expired(over, now)
-        for ledger in over:  # those that stay were deleted anew since they were read
+        self._over_since = {ledger: self._over_since.get(ledger, at) for ledger in over}
+        ripe = [ledger for ledger, since in self._over_since.items() if 0 < at - since >= self._config.garbage_grace_s]
+        gone = await records.remove_expired(ripe, now)
+        for ledger in ripe:  # those that stay were deleted anew since they were read
             del self._until[ledger]
         return gone
+
+    def _here_ms(self) -> int:
+        """The wall clock here, which a step does not put on."""
+        clock = self._seams.clock
+        return min(clock.wall_ms(), self._wall_ms + int(1000 * (clock.monotonic() - self._began)))
 
     async def _read_new(self, ledgers: Sequence[LedgerId]) -> None:
         async def until(ledger: LedgerId) -> int | None:

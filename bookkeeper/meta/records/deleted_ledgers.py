@@ -68,6 +68,10 @@ whose metadata changed more often is no more guarded from what has slept since i
 LOOKS: Final = 32
 """Records that a client that deletes looks at, when its turn has come."""
 
+OVER_FOR_MS: Final = 86_400_000
+"""How long a grace must be over before a client that deletes removes the record: a clock that is wrong for a minute
+must not end it. Bookies do it sooner, by several clocks and two looks."""
+
 _HEX: Final = frozenset("0123456789abcdef")
 
 
@@ -190,14 +194,15 @@ class DeletedLedgers:
         return gone
 
     async def remove_some(self) -> None:
-        """Remove those of the oldest ledgers' records whose grace is over."""
+        """Remove those of the oldest ledgers' records whose grace has been over for long: where no bookie does it, and
+        by one look at one clock, which may be wrong."""
         some: list[LedgerId] = []
         async for ledger_id in self.all():
             some.append(ledger_id)
             if len(some) == LOOKS:
                 break
         if some:
-            await self.remove_expired(some, await self.now_ms())
+            await self.remove_expired(some, await self.now_ms() - OVER_FOR_MS)
 
     async def _remove_if_expired(self, ledger_id: LedgerId, now_ms: int) -> bool:
         marks = self._marks.place(ledger_id)

@@ -77,6 +77,46 @@ def test_a_deleted_ledger_comes_back_with_its_data_and_after_the_grace_its_space
     run(story)
 
 
+@pytest.mark.rule("G8", "F6")
+@pytest.mark.parametrize("whose", ["the store's", "everybody's"])
+def test_clocks_that_are_a_day_ahead_for_a_minute_end_no_grace(whose: str) -> None:
+    """``bk ledger list --deleted`` looks meanwhile; a bookie starts meanwhile."""
+
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect(PATIENT) as bk:
+            deleted = await written(cluster, bk, 20)
+            await bk.delete_ledger(deleted)
+            await asyncio.sleep(100)
+            nodes = [cluster.client, *(map(cluster.node, cluster.names) if whose == "everybody's" else ())]
+            for ahead in (86_400_000, 0):
+                for node in nodes:
+                    node.seams.clock.wall_offset_ms = ahead
+                assert [each.ledger_id async for each in Operator(bk).deleted_ledgers()] == ([] if ahead else [deleted])
+                cluster.node("b1").crash()
+                cluster.node("b1").restart()
+                await cluster.until_up()
+                await asyncio.sleep(61)
+            await asyncio.sleep(200)
+            assert all(deleted in cluster.servers[name].engine.ledgers() for name in cluster.names)
+            assert (await Operator(bk).undelete_ledger(deleted)).is_closed
+            await cluster.check_acked()
+
+    run(story, garbage_interval_s=20.0, garbage_grace_s=100.0)
+
+
+@pytest.mark.rule("G8", "F6")
+def test_a_bookie_whose_clock_is_an_hour_behind_keeps_the_space_for_an_hour_more_and_nobody_else_does() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect(PATIENT) as bk:
+            deleted = await written(cluster, bk, 20)
+            cluster.node("b1").seams.clock.wall_offset_ms = -3_600_000
+            await bk.delete_ledger(deleted)
+            await asyncio.sleep(GRACE_S + 300)
+            assert not any(deleted in cluster.servers[name].engine.ledgers() for name in cluster.names)
+
+    run(story)
+
+
 @pytest.mark.rule("G8", "M6")
 def test_a_running_writer_is_stopped_and_what_it_was_told_comes_back() -> None:
     async def story(cluster: SimCluster) -> None:

@@ -205,11 +205,25 @@ async def test_who_deletes_looks_now_and_then_for_records_whose_time_is_over() -
     ledgers = Ledgers(store, Paths(), Layout.HIERARCHICAL, random.Random(3))
     most = 0
     for number in range(600):
-        clock[0] += 1000
+        clock[0] += 3_600_000
         await ledgers.create(NEW, LedgerId(number))
         await ledgers.delete(LedgerId(number), grace_s=10)
         most = max(most, len(await restorable(ledgers)))
     assert most < 150
+
+
+@pytest.mark.rule("G8")
+async def test_who_deletes_while_the_stores_clock_is_hours_ahead_ends_no_grace() -> None:
+    clock = [0]
+    ledgers = Ledgers(MemoryCluster(lambda: clock[0]).connect(), Paths(), Layout.HIERARCHICAL, random.Random(3))
+    await ledgers.create(NEW, LedgerId(0))
+    await ledgers.delete(LedgerId(0), grace_s=600)
+    clock[0] = 20 * 3_600_000
+    for number in range(1, 200):
+        await ledgers.create(NEW, LedgerId(number))
+        await ledgers.delete(LedgerId(number), grace_s=600)
+    clock[0] = 1000
+    assert 0 in await restorable(ledgers)
 
 
 @pytest.mark.rule("G8")
