@@ -68,7 +68,7 @@ class TracedDisk(SimDisk):
 
     def open(self, path: str, *, create: bool = False, write: bool = True, direct: bool = False) -> SimFile:
         opened = super().open(path, create=create, write=write, direct=direct)
-        file = TracedFile(self, path, opened.inode, opened.direct, write)
+        file = TracedFile(self, path, opened._inode, opened.direct, write)
         file.disk, file.number = self, self._number(path)
         if create:
             self.note_op(Op("create", path, file.number))

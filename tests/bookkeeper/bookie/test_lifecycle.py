@@ -521,6 +521,12 @@ def test_one_that_was_full_starts_writable_when_there_is_room_and_its_space_is_t
     run(main, storage={"journal_file_bytes": 64 * 1024, "entry_log_bytes": 64 * 1024, "reserve_bytes": 160 * 1024})
 
 
+def refused(cluster: Cluster) -> bool:
+    """Whether the bookie tells people why it takes nothing."""
+    assert cluster.server is not None
+    return any("takes no new entries: " in said for said in cluster.server.condition().sentences())
+
+
 @pytest.mark.rule("K26", "B10")
 @pytest.mark.parametrize("reserve", [0, 160 * 1024])
 def test_one_that_was_killed_on_a_full_disk_comes_back_on_it_and_says_why_it_takes_nothing(reserve: int) -> None:
@@ -544,11 +550,11 @@ def test_one_that_was_killed_on_a_full_disk_comes_back_on_it_and_says_why_it_tak
         assert all(read.status is Status.OK for read in reads)
         if reserve:
             assert await metadata.bookies.read_only() == [BOOKIE]
-            assert any("takes no new entries: " in said for said in cluster.server.condition().sentences())
+            assert refused(cluster)
         disk.capacity = 1 << 40
         await asyncio.sleep(20)
         assert await metadata.bookies.writable() == [BOOKIE]
-        assert not any("takes no new entries: " in said for said in cluster.server.condition().sentences())
+        assert not refused(cluster)
 
     sizes = {"journal_file_bytes": 64 * 1024, "entry_log_bytes": 64 * 1024, "checkpoint_bytes": 128 * 1024}
     run(main, storage={**sizes, "inflight_bytes": 16384, "group_bytes": 8192, "reserve_bytes": reserve})

@@ -90,7 +90,7 @@ def test_clocks_that_are_a_day_ahead_for_a_minute_end_no_grace(whose: str) -> No
             nodes = [cluster.client, *(map(cluster.node, cluster.names) if whose == "everybody's" else ())]
             for ahead in (86_400_000, 0):
                 for node in nodes:
-                    node.seams.clock.wall_offset_ms = ahead
+                    node.clock.wall_offset_ms = ahead
                 assert [each.ledger_id async for each in Operator(bk).deleted_ledgers()] == ([] if ahead else [deleted])
                 cluster.node("b1").crash()
                 cluster.node("b1").restart()
@@ -109,7 +109,7 @@ def test_a_bookie_whose_clock_is_an_hour_behind_keeps_the_space_for_an_hour_more
     async def story(cluster: SimCluster) -> None:
         async with cluster.connect(PATIENT) as bk:
             deleted = await written(cluster, bk, 20)
-            cluster.node("b1").seams.clock.wall_offset_ms = -3_600_000
+            cluster.node("b1").clock.wall_offset_ms = -3_600_000
             await bk.delete_ledger(deleted)
             await asyncio.sleep(GRACE_S + 300)
             assert not any(deleted in cluster.servers[name].engine.ledgers() for name in cluster.names)

@@ -28,6 +28,9 @@ class Recorded(TreeStore):
         self.calls.append(f"{kind} {path}")
         return job(self.tree)
 
+    def _newest(self) -> int:
+        return 1
+
     async def _write(self, kind: str, path: str, job: Callable[[Transaction], T]) -> T:
         self.calls.append(f"{kind} {path}")
         return job(Transaction(self.tree, session=7, number=1, now_ms=0))
