@@ -30,7 +30,7 @@ from bookkeeper.storage.index.ledger_descriptor import StateRecordKind, state_re
 from bookkeeper.storage.journal.group_commit import GroupCommit
 from bookkeeper.storage.start import evidence
 from bookkeeper.storage.start.evidence import ReplayFindings
-from bookkeeper.storage.updates import ledger_updates
+from bookkeeper.storage.updates import fencing
 from tests.bookkeeper.storage.recording_disk import RecordingDisk, RecordingFile, crash_images
 from tests.bookkeeper.storage.workload import (
     CONFIG,
@@ -203,7 +203,7 @@ def fence_in_memory_only(patch: pytest.MonkeyPatch) -> None:
     def forced(ledger_id: int, kind: StateRecordKind, body: bytes = b"", lac: int = -1) -> bytes:
         return state_record(ledger_id, StateRecordKind.FORCED if kind is StateRecordKind.FENCED else kind, body, lac)
 
-    patch.setattr(ledger_updates, "state_record", forced)
+    patch.setattr(fencing, "state_record", forced)
 
 
 def no_directory_sync(patch: pytest.MonkeyPatch) -> None:
