@@ -48,16 +48,7 @@ def commands_of(bookie: CommandedBookie) -> dict[str, Command]:
         await says(f"{counted(len(dropped), 'deleted ledger', 'was', 'were')} dropped; compacts entry logs")
         await until_done(lambda done: bookie.engine.compact(done, major=major))
         after = await bookie.logs()
-        waiting, waiting_s, restorable = bookie.waiting_garbage
-        return {
-            "dropped": sorted(dropped),
-            "waiting": waiting,
-            "waiting_s": waiting_s,
-            "restorable": restorable,
-            "logs": after,
-            "bytes_before": _bytes(before),
-            "bytes_after": _bytes(after),
-        }
+        return {"dropped": sorted(dropped), **_waiting(bookie), **_won(before, after)}
 
     async def suspend(request: Mapping[str, Any], says: Says) -> Mapping[str, Any]:
         bookie.engine.compactor.suspend()
@@ -115,6 +106,16 @@ def _flag(request: Mapping[str, Any], name: str) -> bool:
     if not isinstance(value, bool):
         raise IllegalOperationError(f"{name} is {value!r}: it must be true or false")
     return value
+
+
+def _waiting(bookie: CommandedBookie) -> dict[str, object]:
+    """Which deleted ledgers were not dropped yet."""
+    waiting, waiting_s, restorable = bookie.waiting_garbage
+    return {"waiting": waiting, "waiting_s": waiting_s, "restorable": restorable}
+
+
+def _won(before: list[dict[str, object]], after: list[dict[str, object]]) -> dict[str, object]:
+    return {"logs": after, "bytes_before": _bytes(before), "bytes_after": _bytes(after)}
 
 
 def _bytes(logs: list[dict[str, object]]) -> int:

@@ -165,7 +165,7 @@ class GarbageCollector:
     async def _grace_expired(self, restorable: set[LedgerId]) -> set[LedgerId]:
         """Remove the records of deleted ledgers that nobody may bring back any more. Returns these ledgers.
 
-        A record is gone for good, so a clock that is wrong for a while must not end a grace (G8). It is over when the
+        A record is gone for good, so a clock that is wrong for a while must not end a grace. It is over when the
         store's clock, the wall clock here, and what that said when this began with the monotonic time since say so, on
         two passes that are ``garbage_grace_s`` apart.
         """

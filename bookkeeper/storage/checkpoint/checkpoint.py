@@ -161,12 +161,7 @@ def run_checkpoint(disk: Disk, config: StorageConfig, snap: CheckpointScope) -> 
         limbo=snap.limbo,
         quarantined=snap.quarantined,
     )
-    snap.published = True
-    try:
-        manifest.write(disk, directory, before)
-    except OSError as error:
-        snap.published = error.errno not in NO_SPACE or _is_named(disk, directory, manifest)
-        raise
+    _publish(disk, directory, snap, manifest)
     spares: list[str] = []
     try:
         files = [] if snap.keep_journals else journal_ids(disk, config.journal_dir)
@@ -180,6 +175,15 @@ def run_checkpoint(disk: Disk, config: StorageConfig, snap: CheckpointScope) -> 
             raise
     replaced = before.segments.keys() - segments.keys()
     return CheckpointResult(manifest, table, _extents(table, merged, snap), merged, replaced, removed, spares)
+
+
+def _publish(disk: Disk, directory: str, snap: CheckpointScope, manifest: Manifest) -> None:
+    snap.published = True
+    try:
+        manifest.write(disk, directory, snap.before)
+    except OSError as error:
+        snap.published = error.errno not in NO_SPACE or _is_named(disk, directory, manifest)
+        raise
 
 
 def _is_named(disk: Disk, directory: str, manifest: Manifest) -> bool:
