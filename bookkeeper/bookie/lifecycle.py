@@ -136,8 +136,7 @@ class BookieServer:
 
     @property
     def waiting_garbage(self) -> tuple[int, float, int]:
-        """How many deleted ledgers a later garbage pass drops, in how many seconds the first of them, and how many are
-        kept because they can be brought back."""
+        """See :attr:`GarbageCollector.waiting`; and how many deleted ledgers are kept because they can come back."""
         return (*self.parts.garbage.waiting, self.parts.garbage.restorable)
 
     async def logs(self) -> list[dict[str, object]]:
