@@ -11,8 +11,9 @@ from bookkeeper.real import new_private_file
 
 
 class PartFile:
-    """A new private file, open for writing; what has its name is removed. The system says "No space left on device" and not
-    of what: here every error has the file's name."""
+    """A new private file, open for writing; what has its name is removed.
+
+    The system says "No space left on device" and not of what: here every error has the file's name."""
 
     def __init__(self, path: Path) -> None:
         """Raises: OSError."""
