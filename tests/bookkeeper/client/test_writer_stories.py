@@ -259,3 +259,30 @@ def test_a_writer_and_a_reader_may_be_silent_for_long(protocol: str, monkeypatch
             assert closed(cluster) >= 3, "what nobody needs is closed"
 
     SimCluster(2, bookies=4, connection_idle_s=30.0).run(story, within_s=1e6)
+
+
+@pytest.mark.rule("W10a", "W10b", "W6")
+def test_a_writer_appends_nothing_to_bookies_that_took_the_place_of_its_own() -> None:
+    """apache/bookkeeper#4812: the ledger was recovered and closed, then its bookies were replaced by new ones with
+    empty disks at the same addresses. They knew of no fence, and acknowledged what is in no ledger."""
+
+    async def story(cluster: SimCluster) -> None:
+        bk = await cluster.new_client()
+        ledger = await bk.create_ledger(ensemble=2, write_quorum=2, ack_quorum=2)
+        for entry in range(3):
+            cluster.acked(ledger.id, await ledger.append(b"%d" % entry), b"%d" % entry)
+        members = (await bk.metadata(ledger.id)).fragments[-1].ensemble
+        async with cluster.connect(node=cluster.world.node("other")) as other:
+            await (await other.open_ledger(ledger.id)).close()
+        for name in map(str, members):
+            cluster.node(name).crash()
+            await asyncio.sleep(0.1)
+            await cluster.forget_cookie(name)
+            cluster.lose_disk(name)
+            cluster.node(name).restart()
+            await cluster.until_up(name)
+        with pytest.raises((LedgerFencedError, LedgerClosedError)):
+            await ledger.append(b"late")
+        await bk.close()
+
+    SimCluster().run(story)

@@ -38,6 +38,17 @@ def test_what_was_sealed_opens(compression: Compression) -> None:
         opener.open(1, pair(compression)[0].seal(0, run))
 
 
+@pytest.mark.rule("X40")
+@pytest.mark.parametrize("compression", [each for each in Compression if each is not Compression.NONE])
+def test_nothing_larger_than_an_entry_is_unpacked(compression: Compression) -> None:
+    """Whoever has the key could have a few sealed bytes unpacked into all of a reader's memory."""
+    sealer, opener = pair(compression)
+    sealed = sealer.seal(0, [bytes(10_000), bytes(10_001)])
+    assert opener.open(0, sealed[:1]) == [bytes(10_000)]
+    with pytest.raises(DecryptionError, match="10001 bytes, and an entry has at most 10000"):
+        opener.open(1, sealed[1:])
+
+
 @pytest.mark.rule("X24")
 @pytest.mark.parametrize(
     ("cipher", "compression", "stored"),

@@ -6,7 +6,8 @@ import errno
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -52,6 +53,43 @@ def logs_of(ended: list[int] | None = None) -> LedgerLogs:
 def add_run(group: LedgerGroup, ledger_id: int, ids: list[int]) -> list[int]:
     adds = make_adds(ledger_id, ids)
     return list(group.add_run(ledger_id, adds.records, 0, adds.record_ends, 0, len(ids)))
+
+
+class _Descriptor:
+    closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def bare_layout(workers: QueueWorkers, written: dict[int, _Descriptor]) -> LedgerLogLayout:
+    """A layout whose other logs, which no ledger writes, have these descriptors."""
+    entry_logs = SimpleNamespace(logs={log_id: SimpleNamespace(file=file) for log_id, file in written.items()})
+    got = SimpleNamespace(get=workers.worker)
+    nothing = cast(Any, None)
+    return LedgerLogLayout(
+        logs_of(), nothing, cast(Any, entry_logs), cast(Any, got), lambda: 0.0, lambda error: False, nothing
+    )
+
+
+@pytest.mark.rule("K13", "G3")
+def test_a_checkpoint_syncs_what_a_compaction_has_written() -> None:
+    """No ledger writes into that log, so no machine knows that it has unsynced bytes."""
+    files = {7: _Descriptor(), 8: _Descriptor()}
+    unsynced: dict[int, Any] = dict(bare_layout(QueueWorkers(), files).unsynced({8: BLOCK}))
+    assert unsynced == {8: files[8]}
+
+
+@pytest.mark.rule("P3")
+def test_a_descriptor_is_closed_behind_every_worker_that_may_have_it_in_hand() -> None:
+    workers, file = QueueWorkers(), _Descriptor()
+    bare_layout(workers, {}).close([cast(Any, file)])
+    passed = []
+    while workers.jobs:
+        assert not file.closed
+        passed.append(workers.jobs[0][0])
+        workers.step()
+    assert file.closed and passed == ["log", "checkpoint", "read"]
 
 
 def test_records_are_in_the_group_as_they_came_and_have_places_in_the_logs_of_their_ledgers() -> None:
