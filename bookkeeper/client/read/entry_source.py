@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from math import inf
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from bookkeeper import codec
 from bookkeeper.client.bookie_request import ask, entry_of, failure_of
@@ -35,6 +35,28 @@ from bookkeeper.wire import BatchRead, BatchReply, ReadEntry, ReadReply, Reply
 _log = logging.getLogger(__name__)
 
 
+class LacListener(Protocol):
+    """Whoever wants to know how far the ledger may be read."""
+
+    def on_lac(self, lac: int) -> None:
+        """A checked entry carries this last add confirmed."""
+
+    def on_claim(self, bookie: BookieId, lac: int | None) -> None:
+        """``bookie`` says that so much is confirmed; no digest covers that."""
+
+    def on_absent(self, entry_id: int) -> BookKeeperError | None:
+        """This entry is provably not there. Returns the error for its readers if only a bookie's word said that it is
+        confirmed."""
+
+
+class NoListener:
+    """Nobody wants to know it."""
+
+    def on_lac(self, lac: int) -> None: ...
+    def on_claim(self, bookie: BookieId, lac: int | None) -> None: ...
+    def on_absent(self, entry_id: int) -> None: ...
+
+
 class EntrySource:
     """Reads entries of one ledger. One per read handle."""
 
@@ -44,14 +66,15 @@ class EntrySource:
         record: LedgerView,
         digest: DigestScheme,
         tasks: Tasks,
-        on_lac: Callable[[int | None], None],
+        listener: LacListener,
     ) -> None:
         self.services = services
         self.record = record
         self.digest = digest
         self.tasks = tasks
-        self.on_lac = on_lac
-        """Called with every last add confirmed that an entry or a reply carries."""
+        self.on_lac = listener.on_lac
+        self.on_claim = listener.on_claim
+        self.on_absent = listener.on_absent
         self.last_resort: frozenset[BookieId] = frozenset()
         """Bookies that are asked only when no other bookie has an entry."""
         self.read_config = services.config.reader()
@@ -222,7 +245,7 @@ class RunRead:
                 case reader_machine.FailRead():
                     self._end()
                     if not self.done.done():
-                        self.done.set_exception(effect.error)
+                        self.done.set_exception(self._error_of(effect))
                 case _:
                     assert_never(effect)
 
@@ -233,6 +256,10 @@ class RunRead:
         self._end()
         if not self.done.done():
             self.done.set_result(self._found)
+
+    def _error_of(self, failed: reader_machine.FailRead) -> BookKeeperError:
+        unfounded = self._source.on_absent(failed.first) if failed.is_absent else None
+        return unfounded or failed.error
 
     def _end(self) -> None:
         if self._timer is not None:
@@ -277,7 +304,7 @@ class RunRead:
         if wanted.first == source.end:
             source.on_end(entry.length)
         if isinstance(reply, ReadReply):
-            source.on_lac(reply.max_lac)
+            source.on_claim(wanted.bookie, reply.max_lac)
             if self._whole and reply.entry is not None:
                 self._on_payloads(wanted, [reply.entry])
                 return

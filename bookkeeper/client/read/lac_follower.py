@@ -3,6 +3,9 @@
 This is the shell around ``KnownLac``, ``LacByCoverage``, ``LongPoll`` and ``PollPauses``. While the ledger is open it
 watches the metadata, and also reads them on a timer: a recovery ends the ledger by a change of the metadata alone.
 
+What a bookie says without a digest is a claim (L3). Where the digest has a key it must be shown by an entry, which
+costs one request; elsewhere it counts until it proves wrong, and from then on that bookie must show what it says.
+
 If the same client writes the ledger, the writer says what is confirmed (:mod:`bookkeeper.client.tail_caches`), and
 nothing is asked of bookies until it ends.
 """
@@ -25,9 +28,15 @@ from bookkeeper.client.tail_caches import TailCache
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.client.write.append_futures import fresh
 from bookkeeper.client.write.metadata_writes import STORE_AWAY
-from bookkeeper.errors import BookKeeperError, MalformedFrameError, NoSuchLedgerError
+from bookkeeper.errors import (
+    BookieFailedError,
+    BookKeeperError,
+    DigestMismatchError,
+    MalformedFrameError,
+    NoSuchLedgerError,
+)
 from bookkeeper.ids import NO_ENTRY, BookieId, EntryId
-from bookkeeper.ledger import DigestScheme, Entry, classify
+from bookkeeper.ledger import DigestScheme, DigestType, Entry, classify
 from bookkeeper.ledger.read import KnownLac, LacByCoverage, LongPoll, Poll
 from bookkeeper.meta import Watch
 from bookkeeper.wire import LacReply, ReadEntry, ReadLac, ReadReply, Reply
@@ -37,6 +46,11 @@ _log = logging.getLogger(__name__)
 GRACE_S: Final = 0.5
 """Seconds that a bookie has after the end of a long poll, before the next bookie is asked. A later answer is used,
 too."""
+
+
+class UnfoundedLac(BookieFailedError):
+    """An entry was read because a bookie said that it is confirmed, and it is not there. Ask again how far one may
+    read."""
 
 
 def is_over(loop: asyncio.AbstractEventLoop, until: float) -> bool:
@@ -60,6 +74,13 @@ class LacFollower:
         self._watch: Watch | None = None
         self._gone: BookKeeperError | None = None
         self._stopped = False
+        self._has_key = digest.digest_type is DigestType.HMAC
+        self._claim: tuple[BookieId, int] | None = None
+        """Who said last how far one may read, without an entry that shows it."""
+        self._doubted: set[BookieId] = set()
+        """Bookies whose claims proved wrong."""
+        self._proofs: dict[BookieId, asyncio.Future[None]] = {}
+        """Bookies that were asked to show what they claim."""
         self._pauses = PollPauses(services.seams.rng)
         self._ahead = PollAhead()
         self._tail: TailCache | None = None
@@ -104,15 +125,72 @@ class LacFollower:
             self.on_lac(tail.last_add_confirmed)
 
     def on_lac(self, lac: int | None) -> None:
-        """Take a last add confirmed that an entry or a reply carried."""
+        """Take a last add confirmed that a checked entry carried, or this client's writer told."""
         if self.known.on_heard(lac):
             self._wake()
+
+    def on_claim(self, bookie: BookieId, lac: int | None) -> None:
+        """Take a last add confirmed that ``bookie`` claims."""
+        if lac is not None and not self._must_show(bookie) and self.known.on_claim(lac):
+            self._claim = (bookie, lac)
+            self._wake()
+
+    def on_absent(self, entry_id: int) -> BookKeeperError | None:
+        """This entry is provably not there. If it was taken for confirmed by a bookie's word, that word is taken back;
+        returns the error for who reads the entry."""
+        if not self.known.on_absent(entry_id):
+            return None
+        what = f"entry {entry_id} of ledger {self._record.ledger_id} is not there"
+        if self._claim is None:
+            return UnfoundedLac(f"{what}, and no entry shows that it is confirmed: ask again how far one may read")
+        bookie, claimed = self._claim
+        self._doubt(bookie, claimed)
+        said = f"{bookie} said that all up to {claimed} are confirmed, and is not believed any more"
+        return UnfoundedLac(f"{what}: {said}; ask again how far one may read")
+
+    def _doubt(self, bookie: BookieId, claimed: int) -> None:
+        """Take the bookie's word no more; log that once."""
+        if bookie not in self._doubted:
+            self._doubted.add(bookie)
+            text = (
+                "bookie %s says that entries of ledger %d up to %d are confirmed, and that is not so"
+            )
+            _log.warning(text, bookie, self._record.ledger_id, claimed)
+
+    def _must_show(self, bookie: BookieId) -> bool:
+        return self._has_key or bookie in self._doubted
+
+    def _ask_proof(self, bookie: BookieId, claimed: int) -> asyncio.Future[None]:
+        """Have ``bookie`` show what it claims. The future is done when that is over, or when there is other news."""
+        if (under_way := self._proofs.get(bookie)) is not None:
+            return under_way
+        proof = self._proofs[bookie] = asyncio.get_running_loop().create_future()
+
+        def answered(reply: Reply | BookKeeperError) -> None:
+            if self._proofs.get(bookie) is proof:
+                del self._proofs[bookie]
+            try:
+                shown = self._lac_of(reply, bookie)
+            except BookKeeperError as error:
+                _log.debug("%s shows no last add confirmed: %s", bookie, error)
+            else:
+                self.on_lac(shown)
+                if self.known.closed_at is None and self.known.proven < claimed:
+                    self._doubt(bookie, claimed)
+            if not proof.done():
+                proof.set_result(None)
+
+        ask(self._services, self._tasks, bookie, ReadLac(self._record.ledger_id), answered, use=ConnectionPurpose.LAC)
+        return proof
 
     def _wake(self) -> None:
         """Wake everybody who waits for a poll, because there is news."""
         for waiter in list(self._waiters):
             if not waiter.done():
                 waiter.set_result(None)
+        for proof in self._proofs.values():
+            if not proof.done():
+                proof.set_result(None)
 
     # -- metadata -----------------------------------------------------------------------------------------
 
@@ -228,7 +306,7 @@ class LacFollower:
             if poll is None:
                 return None
             entry = await self._poll(poll, until)
-            if entry is not None:
+            if entry is not None and self.known.value > last:
                 return entry
         return None
 
@@ -255,10 +333,12 @@ class LacFollower:
         took_s = loop.time() - asked.began
         entry, error = self._read_poll(poll, reply)
         ahead.on_answered(asked, entry, loop.time())
+        if (proof := self._proofs.get(poll.bookie)) is not None and self.known.value <= poll.previous_lac:
+            await asyncio.wait([proof], timeout=None if until is None else max(0.0, until - loop.time()))
         if error is not None:
             pause_s = self._pauses.on_failed()
         else:
-            news = entry is not None or self.known.value > poll.previous_lac
+            news = self.known.value > poll.previous_lac
             pause_s = self._pauses.on_answered(took_s=took_s, timeout_s=poll.timeout_ms / 1000, news=news)
         if pause_s > 0:
             await self._pause(pause_s)
@@ -284,7 +364,7 @@ class LacFollower:
             if asked is self._ahead.asked:
                 self._ahead.on_overtaken(self._read_poll(poll, reply)[0])
             elif isinstance(reply, ReadReply):
-                self.on_lac(reply.max_lac)
+                self._on_poll_claim(poll, reply)
 
         ask(self._services, self._tasks, poll.bookie, request, answered, use=ConnectionPurpose.LAC, timeout_s=limit_s)
         return asked
@@ -316,12 +396,25 @@ class LacFollower:
         if error is None and isinstance(reply, ReadReply):
             if reply.entry is not None and reply.entry_id != NO_ENTRY:
                 try:
-                    entry = entry_of(reply, self._digest, self._record.ledger_id, reply.entry_id, what)
+                    entry = self._entry_after(poll, reply, what)
                 except BookKeeperError as bad:
                     error = bad
                 else:
                     self.on_lac(entry.last_add_confirmed)
-            self.on_lac(reply.max_lac)
+            if error is None:
+                self._on_poll_claim(poll, reply)
         if error is not None:
             _log.debug("%s: %s", what, error)
         return entry, error
+
+    def _entry_after(self, poll: Poll, reply: ReadReply, what: str) -> Entry:
+        """The entry that came with the news. It is the one behind what was known, or the bookie repeats an old one."""
+        if reply.entry_id != poll.previous_lac + 1:
+            raise DigestMismatchError(f"{what}: it sent entry {reply.entry_id} instead of {poll.previous_lac + 1}")
+        return entry_of(reply, self._digest, self._record.ledger_id, reply.entry_id, what)
+
+    def _on_poll_claim(self, poll: Poll, reply: ReadReply) -> None:
+        """Take what a long poll's reply says of the last add confirmed; have the bookie show it, if it must."""
+        self.on_claim(poll.bookie, reply.max_lac)
+        if reply.max_lac is not None and reply.max_lac > self.known.value and self.known.closed_at is None:
+            self._ask_proof(poll.bookie, reply.max_lac)

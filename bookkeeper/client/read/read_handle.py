@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from types import TracebackType
 
 from bookkeeper.client.arguments import require_whole
@@ -18,7 +18,7 @@ from bookkeeper.client.known import KnownLedger
 from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.loop_affinity import require_loop
 from bookkeeper.client.read.entry_source import EntrySource
-from bookkeeper.client.read.lac_follower import LacFollower, is_over
+from bookkeeper.client.read.lac_follower import LacFollower, UnfoundedLac, is_over
 from bookkeeper.client.read.opened_entries import OpenedEntries
 from bookkeeper.client.read.single_reads import SingleReads
 from bookkeeper.client.services import ClientServices
@@ -50,8 +50,8 @@ class ReadHandle:
         self._what = f"the reader of ledger {record.ledger_id}"
         self._tasks = Tasks(f"reader of ledger {record.ledger_id}")
         self._follower = LacFollower(services, record, digest, self._tasks)
-        self._follower.on_lac(last)
-        self._source = EntrySource(services, record, digest, self._tasks, self._follower.on_lac)
+        self._follower.known.on_claim(last)  # by whoever made this handle for us
+        self._source = EntrySource(services, record, digest, self._tasks, self._follower)
         self._opened = OpenedEntries(self._source, opener)
         """Everything below this handle has entries as they are stored."""
         self._singles = SingleReads(self._source)
@@ -79,7 +79,8 @@ class ReadHandle:
 
     @property
     def last_add_confirmed(self) -> EntryId:
-        """The last entry that may be read, as this handle knows without asking. It never falls."""
+        """The last entry that may be read, as this handle knows without asking. It falls only if one bookie's word for
+        it proves wrong: then a read has failed with BookieFailedError, or ``tail`` goes on without that word."""
         return self._follower.known.value
 
     @property
@@ -335,9 +336,10 @@ class ReadHandle:
                     yield entry, at_hand
                     entry = EntryId(entry + len(at_hand))
                     continue
-                async for start, payloads in self.read_batches(entry, self.last_add_confirmed):
-                    yield start, payloads
-                    entry = EntryId(start + len(payloads))
+                with suppress(UnfoundedLac):
+                    async for start, payloads in self.read_batches(entry, self.last_add_confirmed):
+                        yield start, payloads
+                        entry = EntryId(start + len(payloads))
                 continue
             if self.closed or self._let_go:
                 return

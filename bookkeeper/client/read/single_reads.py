@@ -15,9 +15,9 @@ from collections.abc import Sequence
 
 from bookkeeper import codec
 from bookkeeper.client.read.entry_source import EntrySource, RunRead
-from bookkeeper.codec import NO_LAC, ReadReplies
+from bookkeeper.codec import ReadReplies
 from bookkeeper.errors import BookieError
-from bookkeeper.ids import BookieId
+from bookkeeper.ids import NO_ENTRY, BookieId
 from bookkeeper.ledger import HEADER
 from bookkeeper.ledger.read import HedgedReads, LoneReads, ReadShare, plan_reads
 from bookkeeper.net.replies.deliveries import read_reply
@@ -136,13 +136,13 @@ class _PendingReads:
     def found(self, buffer: Buffer, replies: ReadReplies, picked: list[int], entry_ids: list[int]) -> None:
         """Give their readers the payloads whose digest and ids are right."""
         source, digest = self._source, self._source.digest
-        payloads, lac = codec.unseal_replies(
+        payloads, said = codec.unseal_replies(
             buffer, replies, picked, source.record.ledger_id, entry_ids, digest.digest_type, digest.mac_key
         )
-        if lac != NO_LAC:
-            source.on_lac(lac)
         waiting = self._waiting
-        if (end := source.end) in entry_ids and payloads[at := entry_ids.index(end)] is not None:
+        if (end := source.end) == NO_ENTRY:
+            self._hear(buffer, replies, picked, payloads, said)
+        elif end in entry_ids and payloads[at := entry_ids.index(end)] is not None:
             source.on_end(HEADER.unpack_from(buffer, replies.begins[picked[at]])[3])
         for i, entry_id, payload in zip(picked, entry_ids, payloads, strict=True):
             if payload is None or (futures := waiting.pop(entry_id, None)) is None:
@@ -153,6 +153,15 @@ class _PendingReads:
                     future.set_result(payload)
         if not waiting:
             self._reads.ended(self)
+
+    def _hear(
+        self, buffer: Buffer, replies: ReadReplies, picked: list[int], payloads: list[bytes | None], said: int
+    ) -> None:
+        """Tell how far one may read: what the last good entry carries, and what the bookie says at most."""
+        good = [i for i, payload in zip(picked, payloads, strict=True) if payload is not None]
+        if good:
+            self._source.on_lac(HEADER.unpack_from(buffer, replies.begins[good[-1]])[2])
+            self._source.on_claim(self.bookie, said)
 
     def answered(self, entry_id: int, reply: Reply | BookieError) -> None:
         """Give a bad copy, a refusal or a late reply to a run, which decides what to do."""

@@ -3,6 +3,8 @@
 Rules
     L3  A reader's last add confirmed never falls, never passes what the writer confirmed, and is the last id once the
         ledger is closed. An entry raises it to the value *in* the entry, never to the entry's own id.
+        What a bookie says in a field without a digest is a *claim*. With a digest that has a key it raises nothing.
+        With another one it does, and is withdrawn when the entries that it tells of are provably not there.
     L9  A long poll ends within its time, and misses no advance that happened before it began.
 """
 
@@ -21,10 +23,12 @@ from bookkeeper.ledger.quorum import QuorumSpec
 class KnownLac:
     """The last add confirmed that one reader knows (L3). Report to it everything that was heard, in any order."""
 
-    __slots__ = ("closed_at", "value")
+    __slots__ = ("closed_at", "proven", "value")
 
     def __init__(self, metadata: LedgerMetadata) -> None:
         self.value: EntryId = NO_ENTRY
+        self.proven: EntryId = NO_ENTRY
+        """The part of it that is not a claim."""
         self.closed_at: EntryId | None = None
         self.on_metadata(metadata)
 
@@ -32,10 +36,25 @@ class KnownLac:
         return f"KnownLac({self.value}{', closed' if self.closed_at is not None else ''})"
 
     def on_heard(self, lac: int | None) -> bool:
-        """A last add confirmed arrived, in a checked entry, blob or reply. True if it is news."""
-        if self.closed_at is not None or lac is None or lac <= self.value:
+        """A last add confirmed arrived, in a checked entry or blob. True if it is news."""
+        if self.closed_at is not None or lac is None or lac <= self.proven:
+            return False
+        self.proven = EntryId(lac)
+        return self.on_claim(lac)
+
+    def on_claim(self, lac: int) -> bool:
+        """A bookie claims that so much is confirmed. True if it is news."""
+        if self.closed_at is not None or lac <= self.value:
             return False
         self.value = EntryId(lac)
+        return True
+
+    def on_absent(self, entry_id: int) -> bool:
+        """So many bookies deny that they have this entry that it cannot be confirmed. True if nothing but a claim said
+        that it is; what is not proven is withdrawn."""
+        if self.closed_at is not None or entry_id <= self.proven:
+            return False
+        self.value = self.proven
         return True
 
     def on_metadata(self, metadata: LedgerMetadata) -> bool:
@@ -43,14 +62,14 @@ class KnownLac:
         (W5), so that its first id tells that; a closed ledger tells its end."""
         if not metadata.is_closed:
             return self.on_heard(metadata.last_fragment.first_entry - 1)
-        check(self.value <= metadata.last_entry, "L3", f"read up to {self.value}, closed at {metadata.last_entry}")
+        check(self.proven <= metadata.last_entry, "L3", f"read up to {self.proven}, closed at {metadata.last_entry}")
         news = self.closed_at is None
-        self.value = self.closed_at = metadata.last_entry
+        self.value = self.proven = self.closed_at = metadata.last_entry
         return news
 
     def validate_state(self) -> None:
         """What must hold between any two calls. For tests."""
-        assert self.value >= NO_ENTRY
+        assert self.value >= self.proven >= NO_ENTRY
         assert self.closed_at is None or self.value == self.closed_at, "a closed ledger is read to another end"
 
 
@@ -66,6 +85,8 @@ class LacByCoverage:
         self._ensemble = tuple(ensemble)
         self._known: set[BookieId] = set()
         self._unknown: set[BookieId] = set()
+        self._refusing: set[BookieId] = set()
+        """Those of them that do not serve this client."""
         self._error: BookKeeperError | None = None
         self._floor = floor
         self.value = EntryId(floor)
@@ -80,11 +101,14 @@ class LacByCoverage:
         if answer is Answer.UNKNOWN:
             if bookie not in self._known:
                 self._unknown.add(bookie)
+                if isinstance(error, UnauthorizedError):
+                    self._refusing.add(bookie)
             if self._error is None or isinstance(error, UnauthorizedError):
                 self._error = error
             return
         self._known.add(bookie)
         self._unknown.discard(bookie)
+        self._refusing.discard(bookie)
         if lac is not None and lac > self.value:
             self.value = EntryId(lac)
 
@@ -95,8 +119,9 @@ class LacByCoverage:
 
     @property
     def error(self) -> BookKeeperError | None:
-        """Why there will be no answer: the password is wrong, or all have answered and too few of them know."""
-        if isinstance(self._error, UnauthorizedError):
+        """Why there will be no answer: too many refuse this client, or all have answered and too few of them know."""
+        others = set(self._ensemble) - self._refusing
+        if self._refusing and not self._spec.covers_ensemble(others, self._ensemble):
             return self._error
         if self.is_covered or len(self._known | self._unknown) < len(self._ensemble):
             return None
@@ -107,7 +132,8 @@ class LacByCoverage:
         assert self.value >= self._floor, "it knows less than before it asked"
         assert not self._known & self._unknown, "a bookie told, and did not"
         assert self._known | self._unknown <= set(self._ensemble), "a stranger is counted"
-        assert not self.is_covered or self.error is None or isinstance(self.error, UnauthorizedError)
+        assert not self.is_covered or self.error is None
+        assert self._refusing <= self._unknown, "a bookie refuses, and told"
         if len(self._known | self._unknown) == len(self._ensemble):
             assert self.is_covered or self.error is not None, "all have answered, and nothing comes of it"
 

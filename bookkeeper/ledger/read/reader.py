@@ -78,6 +78,8 @@ class FailRead:
 
     first: EntryId
     error: BookKeeperError
+    is_absent: bool = False
+    """The entry should be confirmed, and so many bookies deny that they have it that no ack quorum can have it."""
 
 
 Effect = AskBookie | DeliverEntries | ReportCorrupt | RefreshMetadata | FailRead | WakeAt
@@ -207,7 +209,8 @@ class FragmentReader:
             self._looked = self._looked_after_no = True
             return self._look()
         names = ", ".join(self._write_set)
-        return self._fail(DataMissingError(f"entry {self.first} is confirmed, but none of its bookies has it: {names}"))
+        missing = DataMissingError(f"entry {self.first} is confirmed, but none of its bookies has it: {names}")
+        return self._fail_with_answers(missing)
 
     def _look(self) -> list[Effect]:
         """Read the metadata: a repair may have replaced bookies of this fragment."""
@@ -216,7 +219,7 @@ class FragmentReader:
 
     def _ask_unknown_again(self, now: float) -> list[Effect]:
         if self._rounds >= self.config.rounds_max:
-            return self._fail(self._best_error())
+            return self._fail_with_answers(self._best_error())
         self._rounds += 1
         self._unknown.clear()
         return self._ask_next(now)
@@ -226,9 +229,13 @@ class FragmentReader:
         errors = list(self._unknown.values())
         return next((e for e in errors if not isinstance(e, BookieUnavailableError)), errors[0])
 
-    def _fail(self, error: BookKeeperError) -> list[Effect]:
+    def _fail_with_answers(self, error: BookKeeperError) -> list[Effect]:
+        is_absent = not self._unconfirmed and self._metadata.spec.proves_absence(len(self._negative))
+        return self._fail(error, is_absent=is_absent)
+
+    def _fail(self, error: BookKeeperError, *, is_absent: bool = False) -> list[Effect]:
         self._step = _Step.DONE
-        return [FailRead(self.first, error)]
+        return [FailRead(self.first, error, is_absent)]
 
     def on_metadata(self, metadata: LedgerMetadata, now: float) -> list[Effect]:
         """Take the metadata as stored now, and ask their bookies, again or for the first time (L7)."""

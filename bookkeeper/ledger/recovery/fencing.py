@@ -52,13 +52,13 @@ class FencePhase:
         """Take a bookie's answer. Look at ``is_covered``, ``failure`` and ``due`` afterwards."""
         if bookie not in self._ensemble:
             return
-        if isinstance(error, UnauthorizedError):
-            self.failure = error
-            return
         if answer is Answer.UNKNOWN:
             if bookie in self._fenced:
                 return
             self._unfenced[bookie] = error
+            if isinstance(error, UnauthorizedError) and not self._can_be_covered():
+                self.failure = error
+                return
         else:
             self._unfenced.pop(bookie, None)
             self._fenced.add(bookie)
@@ -68,6 +68,11 @@ class FencePhase:
             return
         if len(self._fenced) + len(self._unfenced) == len(self._ensemble):
             self._ask_again_later(now)
+
+    def _can_be_covered(self) -> bool:
+        """Whether the bookies that do not refuse this client suffice: the word of one stops no recovery."""
+        refusing = {bookie for bookie, error in self._unfenced.items() if isinstance(error, UnauthorizedError)}
+        return self.spec.covers_ensemble(set(self._ensemble) - refusing, self._ensemble)
 
     def _ask_again_later(self, now: float) -> None:
         if self._rounds < self._config.rounds_max:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from bookkeeper.errors import BookKeeperError, RecoveryInconclusiveError, UnauthorizedError, check
+from bookkeeper.errors import BookKeeperError, RecoveryInconclusiveError, check
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger.config import RecoveryConfig
 from bookkeeper.ledger.metadata import LedgerMetadata, with_ensemble
@@ -92,9 +92,6 @@ class WritePhase:
 
     def on_write_failed(self, bookie: BookieId, entry_id: int, error: BookKeeperError, now: float) -> list[Effect]:
         """``bookie`` did not store an entry. A stand-in replaces it, privately, if there is one."""
-        if isinstance(error, UnauthorizedError):
-            self.failure = error
-            return []
         effects: list[Effect] = []
         writing = self._writings.get(entry_id)
         if writing is not None and bookie in writing.sent:

@@ -19,7 +19,7 @@ from bookkeeper import codec
 from bookkeeper.client.bookie_request import asked, entry_of, failure_of, listed
 from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.ledger_view import LedgerView
-from bookkeeper.client.read.entry_source import EntrySource
+from bookkeeper.client.read.entry_source import EntrySource, NoListener
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.client.write.metadata_writes import STORE_AWAY, reread
@@ -136,7 +136,7 @@ class _RepairShell:
         self._digest = digest_of(metadata)
         self._loop = asyncio.get_running_loop()
         self._tasks = Tasks(f"repair of ledger {record.ledger_id}, {copy}", on_error=self._end_with)
-        self._source = EntrySource(self._services, record, self._digest, self._tasks, lambda lac: None)
+        self._source = EntrySource(self._services, record, self._digest, self._tasks, NoListener())
         self._source.last_resort = frozenset([copy.bookie])
         entries = metadata.last_entry + 1
         self._incarnation: Incarnation | None = None

@@ -183,7 +183,7 @@ def test_read_last_add_confirmed_asks_those_who_know() -> None:
 
 
 @pytest.mark.rule("L8", "L3")
-@pytest.mark.parametrize("trouble", ["metadata that nobody can read", "a bookie that promised too much"])
+@pytest.mark.parametrize("trouble", ["metadata that nobody can read", "an entry that promised too much"])
 def test_a_tail_that_cannot_follow_its_ledger_any_more_says_so(trouble: str) -> None:
     """Otherwise it would wait for ever: the end of a ledger is told by its metadata alone."""
 
@@ -200,7 +200,7 @@ def test_a_tail_that_cannot_follow_its_ledger_any_more_says_so(trouble: str) -> 
                     await store.set(bk.metadata_store.ledgers.path(ledger.id), b"nonsense", None)
                 else:
                     expected = InvariantError
-                    reader._follower.on_lac(7)  # as in a reply, where no digest covers it
+                    reader._follower.on_lac(7)  # as in an entry whose digest is right
                     waiting = asyncio.ensure_future(reader.wait_last_add_confirmed(9, timeout_ms=60_000))
                     await asyncio.sleep(0.5)
                     await ledger.close()

@@ -44,6 +44,21 @@ def test_a_ledger_that_ends_below_what_was_read_is_an_alarm() -> None:
 
 
 @pytest.mark.rule("L3")
+def test_a_claim_counts_until_what_it_tells_of_is_provably_not_there() -> None:
+    known = KnownLac(OPEN)
+    assert known.on_heard(1) and known.on_claim(7) and not known.on_claim(7)
+    assert not known.on_heard(1) and not known.on_heard(3), "no news: 7 are known"
+    assert not known.on_absent(3), "that one is proven"
+    assert known.on_absent(4)
+    assert known.value == known.proven == 3
+    assert known.on_absent(5), "whoever read it at the same time is told the same"
+    assert known.on_claim(9)
+    assert known.on_metadata(CLOSED), "the end is what the metadata say, whatever was claimed"
+    assert known.value == known.closed_at == 4
+    assert not known.on_claim(9) and not known.on_absent(4)
+
+
+@pytest.mark.rule("L3")
 def test_a_fragment_tells_what_was_confirmed_when_it_began() -> None:
     assert KnownLac(OPEN.change_ensemble(7, bookies("b1 b2 b4"))).value == 6
     assert KnownLac(IN_RECOVERY).value == -1
@@ -69,9 +84,22 @@ def test_too_many_unknown_are_an_error_and_strangers_do_not_count() -> None:
     ask.on_answer(B2, Answer.UNKNOWN, None, LOST)
     ask.on_answer(B3, Answer.UNKNOWN, None, LOST)
     assert (ask.is_covered, ask.error) == (False, LOST)
-    wrong = LacByCoverage(SPEC, ENSEMBLE)
-    wrong.on_answer(B1, Answer.UNKNOWN, None, UnauthorizedError())
-    assert isinstance(wrong.error, UnauthorizedError)
+
+
+@pytest.mark.rule("Q2", "Q3")
+def test_one_bookie_that_refuses_everybody_keeps_nobody_from_the_answer_and_two_are_told_at_once() -> None:
+    ask = LacByCoverage(SPEC, ENSEMBLE)
+    ask.on_answer(B1, Answer.UNKNOWN, None, UnauthorizedError())
+    assert (ask.is_covered, ask.error) == (False, None)
+    ask.on_answer(B2, Answer.POSITIVE, 5)
+    ask.on_answer(B3, Answer.POSITIVE, 4)
+    assert (ask.is_covered, ask.value, ask.error) == (True, 5, None)
+    refused = LacByCoverage(SPEC, ENSEMBLE)
+    refused.on_answer(B1, Answer.UNKNOWN, None, LOST)
+    refused.on_answer(B2, Answer.UNKNOWN, None, UnauthorizedError())
+    assert refused.error is None
+    refused.on_answer(B3, Answer.UNKNOWN, None, UnauthorizedError())
+    assert isinstance(refused.error, UnauthorizedError)
 
 
 @pytest.mark.rule("L9")

@@ -61,10 +61,21 @@ def test_those_without_an_answer_are_asked_again_and_then_it_gives_up() -> None:
     assert "could be fenced (lost; no usable answer)" in str(fencing.failure)
 
 
-def test_a_wrong_password_ends_it() -> None:
+@pytest.mark.rule("R2")
+def test_one_bookie_that_refuses_everybody_stops_nobody_and_two_are_told_at_once() -> None:
     fencing, error = phase(), UnauthorizedError("another password")
     fencing.on_answer(B1, Answer.UNKNOWN, None, 0.0, error)
-    assert fencing.failure is error
+    assert (fencing.failure, fencing.is_covered) == (None, False)
+    fencing.on_answer(B2, Answer.POSITIVE, EntryId(7), 0.0, None)
+    fencing.on_answer(B4, Answer.NEGATIVE, None, 0.0, None)
+    assert (fencing.failure, fencing.is_covered, fencing.lac) == (None, True, 7)
+    fencing.validate_state()
+    refused = phase()
+    refused.on_answer(B2, Answer.UNKNOWN, None, 0.0, LOST)
+    refused.on_answer(B1, Answer.UNKNOWN, None, 0.0, UnauthorizedError())
+    assert refused.failure is None
+    refused.on_answer(B4, Answer.UNKNOWN, None, 0.0, error)
+    assert refused.failure is error
 
 
 @pytest.mark.rule("R3")

@@ -166,9 +166,10 @@ def test_too_few_fences_too_often_are_inconclusive() -> None:
     assert failed.error.retryable
 
 
-def test_a_wrong_password_is_told_at_once() -> None:
+def test_a_wrong_password_is_told_as_soon_as_too_many_have_refused_it() -> None:
     recovery = begun()
-    [failed] = recovery.on_fence_answer(B1, UNKNOWN, None, 0.0, UnauthorizedError())
+    assert recovery.on_fence_answer(B1, UNKNOWN, None, 0.0, UnauthorizedError()) == []
+    [failed] = recovery.on_fence_answer(B2, UNKNOWN, None, 0.0, UnauthorizedError())
     assert isinstance(failed, RecoveryFailed)
     assert isinstance(failed.error, UnauthorizedError)
 

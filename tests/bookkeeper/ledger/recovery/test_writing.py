@@ -77,11 +77,11 @@ def test_without_a_stand_in_the_same_bookies_are_tried_again_and_then_it_gives_u
     assert isinstance(writing.failure, RecoveryInconclusiveError)
 
 
-def test_a_wrong_password_ends_it(writing: WritePhase) -> None:
-    error = UnauthorizedError("another password")
+@pytest.mark.rule("R9")
+def test_a_bookie_that_refuses_what_is_written_back_is_replaced_like_any_other(writing: WritePhase) -> None:
     writing.write(5, 60)
-    assert writing.on_write_failed(B1, 5, error, 0.0) == []
-    assert writing.failure is error
+    assert writing.on_write_failed(B1, 5, UnauthorizedError(), 0.0) == [FindStandIns((B1,), (B1, B2, B3))]
+    assert writing.failure is None
 
 
 @pytest.mark.rule("R7")
