@@ -76,13 +76,18 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def is_bookie_id(text: str) -> bool:
+    """Whether ``text`` can be a bookie id; what others have written into the metadata need not be one (X29)."""
+    return _BOOKIE_ID.fullmatch(text) is not None and text.lower() != "readonly"
+
+
 def bookie_id(text: str) -> BookieId:
     """``text`` as a bookie id, by the rules of Apache BookKeeper's BookieId.
 
     Raises:
         ValueError: a character that is not allowed, or the reserved word ``readonly``.
     """
-    if not _BOOKIE_ID.fullmatch(text) or text.lower() == "readonly":
+    if not is_bookie_id(text):
         raise ValueError(
             f"{text!r} is not a bookie id: letters, digits and :-_. are allowed, and 'readonly' is reserved"
         )

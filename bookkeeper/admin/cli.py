@@ -21,6 +21,7 @@ import click
 
 from bookkeeper.admin.command_group import CommandGroup
 from bookkeeper.admin.extras import EXTRAS, missing
+from bookkeeper.admin.shared.terminal import harmless
 from bookkeeper.errors import BookKeeperError, UnauthorizedError, in_words
 
 if TYPE_CHECKING:
@@ -238,4 +239,4 @@ def explain(error: BaseException) -> str:
         notes.append("give the ledger's password with --password-file or BK_PASSWORD")
     if isinstance(error, BookKeeperError) and error.retryable:
         notes.append("trying again may help")
-    return f"{text} ({'; '.join(notes)})" if notes else text
+    return harmless(f"{text} ({'; '.join(notes)})" if notes else text)

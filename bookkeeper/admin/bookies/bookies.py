@@ -16,6 +16,8 @@ from bookkeeper.admin.command_group import DefaultCommandGroup
 from bookkeeper.admin.shared.answers import VerbAnswer, verb_on_cluster
 from bookkeeper.admin.shared.options import print_table
 from bookkeeper.amounts import counted
+from bookkeeper.errors import MetadataFormatError
+from bookkeeper.ids import BookieId
 from bookkeeper.meta import Metadata
 
 if TYPE_CHECKING:
@@ -140,11 +142,22 @@ async def list_(bk: BookKeeper) -> VerbAnswer:
     which clients take them to stand."""
     rows = await present(bk.metadata_store)
     columns = ["bookie", "state", "address", "location"]
+    if any("problem" in row for row in rows):
+        columns.append("problem")
     return VerbAnswer(rows, lambda: print_table(counted(len(rows), "bookie"), columns, rows))
 
 
+async def _address(metadata: Metadata, bookie: BookieId) -> dict[str, str | None]:
+    """The bookie's address, or why its registration has none: that keeps nobody from seeing the others (X29)."""
+    try:
+        return {"address": str(await metadata.bookies.address(bookie))}
+    except MetadataFormatError as error:
+        return {"address": None, "problem": str(error)}
+
+
 async def present(metadata: Metadata) -> list[dict[str, Any]]:
-    """List every bookie as plain data: its id, state (writable, read-only, absent), address and location."""
+    """List every bookie as plain data: its id, state (writable, read-only, absent), address and location; and its
+    problem, if its registration cannot be used."""
     from bookkeeper.ledger.location import DEFAULT_LOCATION
 
     writable = await metadata.bookies.writable()
@@ -153,7 +166,7 @@ async def present(metadata: Metadata) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for state, names in (("writable", writable), ("read-only", read_only)):
         for name in names:
-            rows.append({"bookie": name, "state": state, "address": str(await metadata.bookies.address(name))})
+            rows.append({"bookie": name, "state": state, **await _address(metadata, name)})
     rows += [{"bookie": name, "state": "absent", "address": None} for name in absent]
     places = await metadata.locations.read()
     for row in rows:

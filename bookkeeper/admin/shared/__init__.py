@@ -6,6 +6,7 @@ amounts           numbers of bytes, as people write them
 interruption      Ctrl-C, for verbs that must finish something
 line_input        lines as they arrive
 streamed_table    rows that are printed as they come
+terminal          text of others, for a terminal
 progress          how far a verb has come
 verb_audit        lines of the audit log about verbs that change the cluster by themselves
 """

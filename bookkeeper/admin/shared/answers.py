@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 import click
 
 from bookkeeper.admin.shared.options import connected, finish, json_option, metadata_option, print_json
+from bookkeeper.admin.shared.terminal import harmless
 
 C = TypeVar("C")
 
@@ -32,7 +33,7 @@ class VerbAnswer:
         if as_json:
             print_json(self.document)
         elif isinstance(self.tell, str):
-            click.echo(self.tell)
+            click.echo(harmless(self.tell))
         else:
             self.tell()
         if not self.is_good:
@@ -65,7 +66,7 @@ def answering(
 def show_answer(answer: Answered, as_json: bool = False) -> None:
     """Show what a verb returned."""
     if isinstance(answer, str):
-        click.echo(answer)
+        click.echo(harmless(answer))
     elif answer is not None:
         answer.show(as_json)
 

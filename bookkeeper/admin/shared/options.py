@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
 
+from bookkeeper.admin.shared.terminal import harmless
 from bookkeeper.admin.shared.verb_audit import audited
 from bookkeeper.errors import BookKeeperError, ConfigError, MetadataUnavailableError, NoClusterError, Outcome
 from bookkeeper.option_types import WholeNumber
@@ -300,11 +301,11 @@ def print_table(
     from rich.text import Text
 
     if not rows:
-        click.echo(title if title.startswith("0 ") else f"{title}: none")
+        click.echo(harmless(title if title.startswith("0 ") else f"{title}: none"))
         return
     console = screen_console(markup=False, emoji=False)  # what others have written is shown as it is
     shown = table_of(columns, rows[:most], console.width)
-    click.echo(title)  # above the table, and not in it, where it would be broken at the table's width
+    click.echo(harmless(title))  # above the table, and not in it, where it would be broken at the table's width
     if isinstance(shown, Text):
         click.echo(shown.plain)  # the terminal breaks the lines, and what is copied from it has no breaks
     else:
@@ -366,12 +367,12 @@ def _shared_out(room: int, least: Sequence[int], wanted: Sequence[int]) -> list[
 
 
 def in_cell(value: object) -> str:
-    """A value for people: a list is its items, side by side; nothing is empty; a truth is yes or no."""
+    """A value for people, on one line: a list is its items, side by side; nothing is empty; a truth is yes or no."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return harmless(" ".join(map(str, value)) if isinstance(value, list) else str(value), lines=False)
 
 
 def moment(ms: int | None, unknown: str = "") -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import click
 
 from bookkeeper.admin.shared.options import print_json
+from bookkeeper.admin.shared.terminal import harmless
 
 
 class StreamedTable:
@@ -33,14 +34,14 @@ class StreamedTable:
         if self._as_json:
             print_json({"damaged": sentence, **values})
         else:
-            click.echo(f"!! {sentence}")
+            click.echo(harmless(f"!! {sentence}"))
 
     def remark(self, sentence: str, **values: object) -> None:
         """Something about the rows that follow."""
         if self._as_json:
             print_json({"remark": sentence, **values})
         else:
-            click.echo(f"-- {sentence}")
+            click.echo(harmless(f"-- {sentence}"))
 
     def _line(self, values: Mapping[str, object]) -> None:
         cells = [_cell(values.get(name)).rjust(width) for name, width in self._columns.items()]
@@ -51,4 +52,4 @@ class StreamedTable:
 def _cell(value: object) -> str:
     if value is None:
         return ""
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return harmless(" ".join(map(str, value)) if isinstance(value, list) else str(value), lines=False)

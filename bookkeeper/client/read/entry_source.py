@@ -41,7 +41,7 @@ class LacListener(Protocol):
     def on_lac(self, lac: int) -> None:
         """A checked entry carries this last add confirmed."""
 
-    def on_claim(self, bookie: BookieId, lac: int | None) -> None:
+    def on_hearsay(self, bookie: BookieId, lac: int | None) -> None:
         """``bookie`` says that so much is confirmed; no digest covers that."""
 
     def on_absent(self, entry_id: int) -> BookKeeperError | None:
@@ -53,7 +53,7 @@ class NoListener:
     """Nobody wants to know it."""
 
     def on_lac(self, lac: int) -> None: ...
-    def on_claim(self, bookie: BookieId, lac: int | None) -> None: ...
+    def on_hearsay(self, bookie: BookieId, lac: int | None) -> None: ...
     def on_absent(self, entry_id: int) -> None: ...
 
 
@@ -73,7 +73,7 @@ class EntrySource:
         self.digest = digest
         self.tasks = tasks
         self.on_lac = listener.on_lac
-        self.on_claim = listener.on_claim
+        self.on_hearsay = listener.on_hearsay
         self.on_absent = listener.on_absent
         self.last_resort: frozenset[BookieId] = frozenset()
         """Bookies that are asked only when no other bookie has an entry."""
@@ -304,7 +304,7 @@ class RunRead:
         if wanted.first == source.end:
             source.on_end(entry.length)
         if isinstance(reply, ReadReply):
-            source.on_claim(wanted.bookie, reply.max_lac)
+            source.on_hearsay(wanted.bookie, reply.max_lac)
             if self._whole and reply.entry is not None:
                 self._on_payloads(wanted, [reply.entry])
                 return

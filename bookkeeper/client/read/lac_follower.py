@@ -3,7 +3,7 @@
 This is the shell around ``KnownLac``, ``LacByCoverage``, ``LongPoll`` and ``PollPauses``. While the ledger is open it
 watches the metadata, and also reads them on a timer: a recovery ends the ledger by a change of the metadata alone.
 
-What a bookie says without a digest is a claim (L3). Where the digest has a key it must be shown by an entry, which
+What a bookie says without a digest is hearsay (L3). Where the digest has a key it must be shown by an entry, which
 costs one request; elsewhere it counts until it proves wrong, and from then on that bookie must show what it says.
 
 If the same client writes the ledger, the writer says what is confirmed (:mod:`bookkeeper.client.tail_caches`), and
@@ -31,7 +31,6 @@ from bookkeeper.client.write.metadata_writes import STORE_AWAY
 from bookkeeper.errors import (
     BookieFailedError,
     BookKeeperError,
-    DigestMismatchError,
     MalformedFrameError,
     NoSuchLedgerError,
 )
@@ -44,8 +43,8 @@ from bookkeeper.wire import LacReply, ReadEntry, ReadLac, ReadReply, Reply
 _log = logging.getLogger(__name__)
 
 GRACE_S: Final = 0.5
-"""Seconds that a bookie has after the end of a long poll, before the next bookie is asked. A later answer is used,
-too."""
+"""Seconds that a bookie has after the end of a long poll, or to show what it claims, before the next bookie is asked. A
+later answer is used, too."""
 
 
 class UnfoundedLac(BookieFailedError):
@@ -75,10 +74,10 @@ class LacFollower:
         self._gone: BookKeeperError | None = None
         self._stopped = False
         self._has_key = digest.digest_type is DigestType.HMAC
-        self._claim: tuple[BookieId, int] | None = None
+        self._hearsay: tuple[BookieId, int] | None = None
         """Who said last how far one may read, without an entry that shows it."""
         self._doubted: set[BookieId] = set()
-        """Bookies whose claims proved wrong."""
+        """Bookies whose word proved wrong."""
         self._proofs: dict[BookieId, asyncio.Future[None]] = {}
         """Bookies that were asked to show what they claim."""
         self._pauses = PollPauses(services.seams.rng)
@@ -129,10 +128,10 @@ class LacFollower:
         if self.known.on_heard(lac):
             self._wake()
 
-    def on_claim(self, bookie: BookieId, lac: int | None) -> None:
-        """Take a last add confirmed that ``bookie`` claims."""
-        if lac is not None and not self._must_show(bookie) and self.known.on_claim(lac):
-            self._claim = (bookie, lac)
+    def on_hearsay(self, bookie: BookieId, lac: int | None) -> None:
+        """Take a last add confirmed of which ``bookie`` says so, and nothing else."""
+        if lac is not None and not self._must_show(bookie) and self.known.on_hearsay(lac):
+            self._hearsay = (bookie, lac)
             self._wake()
 
     def on_absent(self, entry_id: int) -> BookKeeperError | None:
@@ -141,9 +140,9 @@ class LacFollower:
         if not self.known.on_absent(entry_id):
             return None
         what = f"entry {entry_id} of ledger {self._record.ledger_id} is not there"
-        if self._claim is None:
+        if self._hearsay is None:
             return UnfoundedLac(f"{what}, and no entry shows that it is confirmed: ask again how far one may read")
-        bookie, claimed = self._claim
+        bookie, claimed = self._hearsay
         self._doubt(bookie, claimed)
         said = f"{bookie} said that all up to {claimed} are confirmed, and is not believed any more"
         return UnfoundedLac(f"{what}: {said}; ask again how far one may read")
@@ -152,23 +151,20 @@ class LacFollower:
         """Take the bookie's word no more; log that once."""
         if bookie not in self._doubted:
             self._doubted.add(bookie)
-            text = (
-                "bookie %s says that entries of ledger %d up to %d are confirmed, and that is not so"
-            )
+            text = "bookie %s says that entries of ledger %d up to %d are confirmed, and that is not so"
             _log.warning(text, bookie, self._record.ledger_id, claimed)
 
     def _must_show(self, bookie: BookieId) -> bool:
         return self._has_key or bookie in self._doubted
 
     def _ask_proof(self, bookie: BookieId, claimed: int) -> asyncio.Future[None]:
-        """Have ``bookie`` show what it claims. The future is done when that is over, or when there is other news."""
+        """Have ``bookie`` show what it claims. The future is done when it has, or has not."""
         if (under_way := self._proofs.get(bookie)) is not None:
             return under_way
         proof = self._proofs[bookie] = asyncio.get_running_loop().create_future()
 
         def answered(reply: Reply | BookKeeperError) -> None:
-            if self._proofs.get(bookie) is proof:
-                del self._proofs[bookie]
+            del self._proofs[bookie]
             try:
                 shown = self._lac_of(reply, bookie)
             except BookKeeperError as error:
@@ -188,9 +184,6 @@ class LacFollower:
         for waiter in list(self._waiters):
             if not waiter.done():
                 waiter.set_result(None)
-        for proof in self._proofs.values():
-            if not proof.done():
-                proof.set_result(None)
 
     # -- metadata -----------------------------------------------------------------------------------------
 
@@ -334,7 +327,8 @@ class LacFollower:
         entry, error = self._read_poll(poll, reply)
         ahead.on_answered(asked, entry, loop.time())
         if (proof := self._proofs.get(poll.bookie)) is not None and self.known.value <= poll.previous_lac:
-            await asyncio.wait([proof], timeout=None if until is None else max(0.0, until - loop.time()))
+            limit_s = GRACE_S if until is None else min(GRACE_S, max(0.0, until - loop.time()))
+            await asyncio.wait([proof], timeout=limit_s)
         if error is not None:
             pause_s = self._pauses.on_failed()
         else:
@@ -364,7 +358,7 @@ class LacFollower:
             if asked is self._ahead.asked:
                 self._ahead.on_overtaken(self._read_poll(poll, reply)[0])
             elif isinstance(reply, ReadReply):
-                self._on_poll_claim(poll, reply)
+                self._on_poll_hearsay(poll, reply)
 
         ask(self._services, self._tasks, poll.bookie, request, answered, use=ConnectionPurpose.LAC, timeout_s=limit_s)
         return asked
@@ -396,25 +390,19 @@ class LacFollower:
         if error is None and isinstance(reply, ReadReply):
             if reply.entry is not None and reply.entry_id != NO_ENTRY:
                 try:
-                    entry = self._entry_after(poll, reply, what)
+                    entry = entry_of(reply, self._digest, self._record.ledger_id, reply.entry_id, what)
                 except BookKeeperError as bad:
                     error = bad
                 else:
                     self.on_lac(entry.last_add_confirmed)
             if error is None:
-                self._on_poll_claim(poll, reply)
+                self._on_poll_hearsay(poll, reply)
         if error is not None:
             _log.debug("%s: %s", what, error)
         return entry, error
 
-    def _entry_after(self, poll: Poll, reply: ReadReply, what: str) -> Entry:
-        """The entry that came with the news. It is the one behind what was known, or the bookie repeats an old one."""
-        if reply.entry_id != poll.previous_lac + 1:
-            raise DigestMismatchError(f"{what}: it sent entry {reply.entry_id} instead of {poll.previous_lac + 1}")
-        return entry_of(reply, self._digest, self._record.ledger_id, reply.entry_id, what)
-
-    def _on_poll_claim(self, poll: Poll, reply: ReadReply) -> None:
+    def _on_poll_hearsay(self, poll: Poll, reply: ReadReply) -> None:
         """Take what a long poll's reply says of the last add confirmed; have the bookie show it, if it must."""
-        self.on_claim(poll.bookie, reply.max_lac)
+        self.on_hearsay(poll.bookie, reply.max_lac)
         if reply.max_lac is not None and reply.max_lac > self.known.value and self.known.closed_at is None:
             self._ask_proof(poll.bookie, reply.max_lac)

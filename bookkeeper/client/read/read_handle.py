@@ -50,7 +50,7 @@ class ReadHandle:
         self._what = f"the reader of ledger {record.ledger_id}"
         self._tasks = Tasks(f"reader of ledger {record.ledger_id}")
         self._follower = LacFollower(services, record, digest, self._tasks)
-        self._follower.known.on_claim(last)  # by whoever made this handle for us
+        self._follower.known.on_hearsay(last)  # by whoever made this handle for us
         self._source = EntrySource(services, record, digest, self._tasks, self._follower)
         self._opened = OpenedEntries(self._source, opener)
         """Everything below this handle has entries as they are stored."""

@@ -161,7 +161,7 @@ class _PendingReads:
         good = [i for i, payload in zip(picked, payloads, strict=True) if payload is not None]
         if good:
             self._source.on_lac(HEADER.unpack_from(buffer, replies.begins[good[-1]])[2])
-            self._source.on_claim(self.bookie, said)
+            self._source.on_hearsay(self.bookie, said)
 
     def answered(self, entry_id: int, reply: Reply | BookieError) -> None:
         """Give a bad copy, a refusal or a late reply to a run, which decides what to do."""

@@ -3,7 +3,7 @@
 Rules
     L3  A reader's last add confirmed never falls, never passes what the writer confirmed, and is the last id once the
         ledger is closed. An entry raises it to the value *in* the entry, never to the entry's own id.
-        What a bookie says in a field without a digest is a *claim*. With a digest that has a key it raises nothing.
+        What a bookie says in a field without a digest is *hearsay*. With a digest that has a key it raises nothing.
         With another one it does, and is withdrawn when the entries that it tells of are provably not there.
     L9  A long poll ends within its time, and misses no advance that happened before it began.
 """
@@ -28,7 +28,7 @@ class KnownLac:
     def __init__(self, metadata: LedgerMetadata) -> None:
         self.value: EntryId = NO_ENTRY
         self.proven: EntryId = NO_ENTRY
-        """The part of it that is not a claim."""
+        """The part of it that is not hearsay."""
         self.closed_at: EntryId | None = None
         self.on_metadata(metadata)
 
@@ -40,17 +40,17 @@ class KnownLac:
         if self.closed_at is not None or lac is None or lac <= self.proven:
             return False
         self.proven = EntryId(lac)
-        return self.on_claim(lac)
+        return self.on_hearsay(lac)
 
-    def on_claim(self, lac: int) -> bool:
-        """A bookie claims that so much is confirmed. True if it is news."""
+    def on_hearsay(self, lac: int) -> bool:
+        """A bookie says that so much is confirmed. True if it is news."""
         if self.closed_at is not None or lac <= self.value:
             return False
         self.value = EntryId(lac)
         return True
 
     def on_absent(self, entry_id: int) -> bool:
-        """So many bookies deny that they have this entry that it cannot be confirmed. True if nothing but a claim said
+        """So many bookies deny that they have this entry that it cannot be confirmed. True if nothing but hearsay said
         that it is; what is not proven is withdrawn."""
         if self.closed_at is not None or entry_id <= self.proven:
             return False

@@ -25,6 +25,7 @@ from bookkeeper.errors import (
     KeyExistsError,
     MetadataConflictError,
     MetadataError,
+    MetadataFormatError,
     MetadataRolledBackError,
     MetadataUnavailableError,
     NoClusterError,
@@ -32,7 +33,7 @@ from bookkeeper.errors import (
     SessionExpiredError,
     in_words,
 )
-from bookkeeper.ids import Address, BookieId
+from bookkeeper.ids import Address, BookieId, is_bookie_id
 from bookkeeper.meta.records import service_info
 from bookkeeper.meta.records.cookies import Cookies
 from bookkeeper.meta.records.paths import Paths
@@ -62,8 +63,6 @@ RETRY_S: Final = 0.5
 
 GOODBYE_S: Final = 2.0
 """Seconds that a bookie which stops waits for the store to remove its registration."""
-
-_READ_ONLY_NAME: Final = "readonly"
 
 
 class Registration:
@@ -346,7 +345,10 @@ class Bookies:
                 if seen is None:
                     raise
                 return seen
-            info = service_info.decode(found.value)
+            try:
+                info = service_info.decode(found.value)
+            except MetadataFormatError as error:
+                raise MetadataFormatError(f"{bookie}: {error}") from error
             self._last_seen[bookie] = info
             return info
         self._last_seen.pop(bookie, None)
@@ -432,7 +434,7 @@ class Bookies:
             names = await self._store.children(path)
         except NoSuchKeyError as error:
             raise NoClusterError(f"{path} does not exist: there is no cluster here; `bk init` makes one") from error
-        return [BookieId(name) for name in names if name != _READ_ONLY_NAME]
+        return [BookieId(name) for name in names if is_bookie_id(name)]
 
 
 class _BookiesWatch:

@@ -21,7 +21,7 @@ from google.protobuf import text_format
 
 from bookkeeper.amounts import counted
 from bookkeeper.errors import MetadataFormatError
-from bookkeeper.ids import BookieId
+from bookkeeper.ids import BookieId, is_bookie_id
 from bookkeeper.meta import metadata_pb2 as pb
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.store import (
@@ -141,7 +141,8 @@ class Cookies:
 
     async def known(self) -> list[BookieId]:
         """Every bookie that ever joined and was not forgotten, sorted; read after a sync."""
-        return list(map(BookieId, await names_below(self._store, self._paths.cookies, fresh=True)))
+        names = await names_below(self._store, self._paths.cookies, fresh=True)
+        return [BookieId(name) for name in names if is_bookie_id(name)]
 
     def watch(self, callback: Callable[[], None]) -> Watch:
         """Call back (on the loop) when a cookie may have appeared or gone."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from google.protobuf.message import DecodeError, EncodeError
 
@@ -17,6 +18,9 @@ from bookkeeper.meta import metadata_pb2 as pb
 
 BOOKIE_RPC = "bookie-rpc"
 TLS = "tls"
+
+HOST_MAX: Final = 255
+"""Characters of a host's name or address, as DNS has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,4 +102,8 @@ def decode(data: bytes) -> ServiceInfo:
     endpoints = tuple(
         Endpoint(e.id, e.host, e.port, e.protocol, tuple(e.auth), tuple(e.extensions)) for e in message.endpoints
     )
+    for endpoint in endpoints:
+        if not endpoint.host.isprintable() or len(endpoint.host) > HOST_MAX or not 0 <= endpoint.port < 1 << 16:
+            shown = f"{endpoint.host[:100]!r} with port {endpoint.port}"
+            raise MetadataFormatError(f"a bookie's registration names a host that cannot be one: {shown}")
     return ServiceInfo(endpoints, dict(message.properties))

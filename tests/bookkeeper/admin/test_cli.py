@@ -275,6 +275,11 @@ def test_an_error_is_explained_in_one_sentence(error: BaseException, text: str) 
     assert explain(error) == text
 
 
+@pytest.mark.rule("X38")
+def test_an_error_that_others_have_written_commands_no_terminal() -> None:
+    assert explain(MetadataUnavailableError("of \x1b[2Jb1\nb9")).startswith("of \\x1b[2Jb1\nb9")
+
+
 def test_what_a_verb_notes_is_part_of_the_sentence() -> None:
     error = MetadataUnavailableError("gone")
     error.add_note("it may or may not have happened")

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+from bookkeeper.ids import Address, BookieId
+from bookkeeper.meta import Metadata
+from bookkeeper.meta.records.paths import Paths
+from bookkeeper.meta.records.service_info import ServiceInfo, encode
+from bookkeeper.real import system_seams
 from tests.bookkeeper.admin.commands import bk
 from tests.integration.processes import Bookies, until
 
@@ -77,6 +83,28 @@ def test_an_embedded_address_that_is_no_directory_names_it(tmp_path: Path) -> No
     taken = tmp_path / "file"
     taken.write_text("")
     bk("bookies", "-m", f"embedded://{taken}").refused(str(taken))
+
+
+@pytest.mark.rule("X29")
+def test_a_registration_that_cannot_be_used_is_shown_beside_the_others(tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    bk("init", "-m", uri)
+
+    async def register() -> None:
+        metadata = await Metadata.connect(uri, system_seams())
+        try:
+            await metadata.store.create(Paths().available_bookie(BookieId("b1:1")), b"\x32\xff")
+            good = encode(ServiceInfo.bookie(Address("h", 3181)))
+            await metadata.store.create(Paths().available_bookie(BookieId("b2:1")), good)
+        finally:
+            await metadata.close()
+
+    asyncio.run(register())
+    bad, good = bk("bookies", "-m", uri, "--json").document
+    assert bad["address"] is None and bad["problem"].startswith("b1:1: a bookie's registration of 2 bytes")
+    assert good["address"] == "h:3181" and "problem" not in good
+    said = bk("bookies", "-m", uri).out
+    assert "problem" in said and "b2:1" in said
 
 
 def test_bookies_tells_who_is_there(cluster: Bookies) -> None:

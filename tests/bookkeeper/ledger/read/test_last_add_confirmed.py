@@ -44,18 +44,18 @@ def test_a_ledger_that_ends_below_what_was_read_is_an_alarm() -> None:
 
 
 @pytest.mark.rule("L3")
-def test_a_claim_counts_until_what_it_tells_of_is_provably_not_there() -> None:
+def test_hearsay_counts_until_what_it_tells_of_is_provably_not_there() -> None:
     known = KnownLac(OPEN)
-    assert known.on_heard(1) and known.on_claim(7) and not known.on_claim(7)
+    assert known.on_heard(1) and known.on_hearsay(7) and not known.on_hearsay(7)
     assert not known.on_heard(1) and not known.on_heard(3), "no news: 7 are known"
     assert not known.on_absent(3), "that one is proven"
     assert known.on_absent(4)
     assert known.value == known.proven == 3
     assert known.on_absent(5), "whoever read it at the same time is told the same"
-    assert known.on_claim(9)
-    assert known.on_metadata(CLOSED), "the end is what the metadata say, whatever was claimed"
+    assert known.on_hearsay(9)
+    assert known.on_metadata(CLOSED), "the end is what the metadata say, whatever was said"
     assert known.value == known.closed_at == 4
-    assert not known.on_claim(9) and not known.on_absent(4)
+    assert not known.on_hearsay(9) and not known.on_absent(4)
 
 
 @pytest.mark.rule("L3")

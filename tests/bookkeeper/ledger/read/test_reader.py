@@ -116,7 +116,24 @@ def test_unconfirmed_entries_may_be_absent() -> None:
     reader = reading(unconfirmed=True)
     for bookie in (B1, B2):
         reader.on_failed(bookie, 0, NoSuchEntryError(), 0.0)
-    assert isinstance(failure(reader.on_failed(B3, 0, NoSuchEntryError(), 0.0)), NoSuchEntryError)
+    [failed] = reader.on_failed(B3, 0, NoSuchEntryError(), 0.0)
+    assert isinstance(failed, FailRead) and isinstance(failed.error, NoSuchEntryError)
+    assert not failed.is_absent, "nobody said that it is confirmed"
+
+
+@pytest.mark.rule("L3", "Q4")
+@pytest.mark.parametrize("denials", [1, 2])
+def test_an_entry_is_absent_when_no_ack_quorum_can_have_it(denials: int) -> None:
+    reader = reading()
+    errors = [NoSuchEntryError()] * denials + [LOST] * (3 - denials)
+    failed: list[FailRead] = []
+    for _ in range(20):
+        for bookie, error in zip((B1, B2, B3), errors, strict=True):
+            effects = reader.on_failed(bookie, 0, error, 0.0)
+            if RefreshMetadata() in effects:
+                effects = reader.on_metadata(CLOSED, 0.0)
+            failed += [e for e in effects if isinstance(e, FailRead)]
+    assert [f.is_absent for f in failed] == [denials == 2]
 
 
 def test_a_slow_bookie_gets_company_and_the_first_answer_wins() -> None:

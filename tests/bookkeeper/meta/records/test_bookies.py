@@ -10,6 +10,7 @@ from bookkeeper.errors import (
     CookieError,
     IllegalOperationError,
     KeyExistsError,
+    MetadataFormatError,
     NoClusterError,
     SessionExpiredError,
 )
@@ -286,6 +287,24 @@ async def test_known_bookies_are_those_with_a_cookie(memory_service: MemoryServi
     cookie = Cookie(bookie_id=A, journal_dirs=("/j",), ledger_dirs=("/l",), instance_id=None)
     await Cookies(store, PATHS).write(cookie, None)
     assert await bookies_in(store).known() == [A]
+
+
+@pytest.mark.rule("X29")
+async def test_registrations_and_cookies_that_no_bookie_can_have_are_passed_over(memory_service: MemoryService) -> None:
+    store = await memory_service.connect()
+    for name in (A, "two\nlines:1", "\x1b[2J:1", "a name", "caf\u00e9:1"):
+        for place in (PATHS.available, PATHS.read_only, PATHS.cookies):
+            await store.create(f"{place}/{name}", parents=True)
+    bookies = bookies_in(store)
+    assert (await bookies.writable(), await bookies.registered(), await bookies.known()) == ([A], {A}, [A])
+
+
+@pytest.mark.rule("X29")
+async def test_of_one_registration_that_cannot_be_read_its_bookie_is_named(memory_service: MemoryService) -> None:
+    store = await memory_service.connect()
+    await store.create(PATHS.available_bookie(A), b"\x32\xff", parents=True)
+    with pytest.raises(MetadataFormatError, match="a:1: a bookie's registration of 2 bytes cannot be decoded"):
+        await bookies_in(store).address(A)
 
 
 @pytest.mark.rule("A11")

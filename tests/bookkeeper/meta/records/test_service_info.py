@@ -42,3 +42,17 @@ def test_what_is_no_service_info_is_refused() -> None:
         decode(b"\x32\xff")
     with pytest.raises(MetadataFormatError):
         encode(ServiceInfo.bookie(Address("h", 2**40)))
+
+
+@pytest.mark.rule("X29")
+@pytest.mark.parametrize("host", ["a\nb", "\x1b[31mred", "\u202etxen", "h" * 256])
+def test_a_host_that_cannot_be_one_is_refused_and_shown_harmlessly(host: str) -> None:
+    with pytest.raises(MetadataFormatError, match="names a host that cannot be one") as refused:
+        decode(encode(ServiceInfo.bookie(Address(host, 3181))))
+    assert str(refused.value).isprintable()
+
+
+@pytest.mark.parametrize("port", [-1, 65_536])
+def test_a_port_that_cannot_be_one_is_refused(port: int) -> None:
+    with pytest.raises(MetadataFormatError, match=f"with port {port}"):
+        decode(encode(ServiceInfo.bookie(Address("h", port))))
