@@ -148,7 +148,7 @@ async def list_(bk: BookKeeper) -> VerbAnswer:
 
 
 async def _address(metadata: Metadata, bookie: BookieId) -> dict[str, str | None]:
-    """The bookie's address, or why its registration has none: that keeps nobody from seeing the others (X29)."""
+    """The bookie's address, or why its registration has none: that keeps nobody from seeing the others."""
     try:
         return {"address": str(await metadata.bookies.address(bookie))}
     except MetadataFormatError as error:

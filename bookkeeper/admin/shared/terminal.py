@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def harmless(text: str, *, lines: bool = True) -> str:
-    """``text`` with everything that commands a terminal, or turns the direction of writing, as escapes (X38).
+    """``text`` with everything that commands a terminal, or turns the direction of writing, as escapes.
 
     ``lines``: it may have lines and tabs; otherwise these are escapes, too.
     """

@@ -3,7 +3,7 @@
 This is the shell around ``KnownLac``, ``LacByCoverage``, ``LongPoll`` and ``PollPauses``. While the ledger is open it
 watches the metadata, and also reads them on a timer: a recovery ends the ledger by a change of the metadata alone.
 
-What a bookie says without a digest is hearsay (L3). Where the digest has a key it must be shown by an entry, which
+What a bookie says without a digest is hearsay. Where the digest has a key it must be shown by an entry, which
 costs one request; elsewhere it counts until it proves wrong, and from then on that bookie must show what it says.
 
 If the same client writes the ledger, the writer says what is confirmed (:mod:`bookkeeper.client.tail_caches`), and
