@@ -234,7 +234,7 @@ async def tail_of(reader: ReadHandle) -> list[bytes]:
     return [entry.payload async for entry in reader.tail()]
 
 
-@pytest.mark.rule("L1", "L3", "L5", "L9", "V7")
+@pytest.mark.rule("L1", "L3", "L5", "L9", "V7", "X40")
 @pytest.mark.parametrize("digest", ["crc32c", "hmac"])
 @pytest.mark.parametrize("lie", LIES, ids=NAMES)
 def test_one_liar_of_three_keeps_nobody_from_the_right_bytes(lie: Lie, digest: str) -> None:
