@@ -56,14 +56,14 @@ ROWS: Final = (
     _adds(1000, "v3", 20_000, 18_000, 5_500),
     _adds(1000, "v2", 20_000, 16_500, 4_500),
     CountedWork("add-64-kb", {"kind": "adds", "window": 64, "size": 65536}, 640, 110_000, 445_000),
-    CountedWork("read", {"kind": "reads", "window": 1}, 400, 111_000, 135_000),
+    CountedWork("read", {"kind": "reads", "window": 1}, 400, 106_000, 135_000),
     CountedWork("read-1000", {"kind": "reads", "window": 1000}, 20_000, 19_500, 4_300),
     CountedWork("read-random", {"kind": "reads", "window": 100, "random": True}, 10_000, 28_000, 13_500),
     CountedWork("read-batch", {"kind": "reads", "window": 0}, 20_000, 1_700, 500),
     CountedWork("create-close", {"kind": "creations"}, 100, 2_700_000, 300_000),
     CountedWork("tail", {"kind": "tails"}, 300, 1_090_000, 1_900_000),
     CountedWork("record-1", {"kind": "records", "window": 1}, 400, 430_000, 610_000),
-    CountedWork("record-1000", {"kind": "records", "window": 1000}, 20_000, 20_500, 9_800),
+    CountedWork("record-1000", {"kind": "records", "window": 1000}, 20_000, 17_500, 9_800),
 )
 
 

@@ -168,7 +168,10 @@ class LedgerMetadata:
 
     def fragment_of(self, entry_id: int) -> Fragment:
         """The fragment that holds an entry: the one with the greatest first id not above it (Q1)."""
-        return self.fragments[bisect_right(self.fragments, entry_id, key=lambda f: f.first_entry) - 1]
+        fragments = self.fragments
+        if len(fragments) == 1:
+            return fragments[0]
+        return fragments[bisect_right(fragments, entry_id, key=lambda f: f.first_entry) - 1]
 
     def fragment_end(self, index: int) -> EntryId | None:
         """The last entry of fragment ``index``; None for the last fragment of a ledger that is not closed."""

@@ -19,7 +19,7 @@ from bookkeeper.codec import ReadReplies
 from bookkeeper.errors import BookieError
 from bookkeeper.ids import NO_ENTRY, BookieId
 from bookkeeper.ledger import HEADER
-from bookkeeper.ledger.read import HedgedReads, LoneReads, ReadShare, plan_reads
+from bookkeeper.ledger.read import HedgedReads, LoneReads, ReadShare, lone_share, plan_reads
 from bookkeeper.net.replies.deliveries import read_reply
 from bookkeeper.seams import Buffer
 from bookkeeper.wire import Reply
@@ -53,7 +53,8 @@ class SingleReads:
         if not wanted:
             if self._lone.at_once and self._latest.done():
                 self._latest = future
-                self._send({entry_id: [future]})
+                source = self._source
+                self._ask(lone_share(entry_id, source.record.metadata, source.order), {entry_id: [future]})
                 return future
             self._loop.call_soon(self._on_turn)
             wanted[entry_id] = [future]
@@ -67,10 +68,6 @@ class SingleReads:
         wanted, self._wanted = self._wanted, {}
         self._lone.on_turn(len(wanted), under_way=not self._latest.done())
         (self._latest, *_), *_ = wanted.values()
-        self._send(wanted)
-
-    def _send(self, wanted: dict[int, _Waiting]) -> None:
-        """Ask for these entries."""
         source = self._source
         plan = plan_reads(wanted, source.record.metadata, source.order, source.run_length)
         for first, count in plan.runs:

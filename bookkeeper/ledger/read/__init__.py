@@ -14,7 +14,7 @@ from bookkeeper.ledger.effects import WakeAt
 from bookkeeper.ledger.read.batch_support import BatchSupport
 from bookkeeper.ledger.read.hedged_reads import HedgedReads
 from bookkeeper.ledger.read.last_add_confirmed import KnownLac, LacByCoverage, LongPoll, Poll
-from bookkeeper.ledger.read.read_plan import LoneReads, ReadShare, RunLength, plan_reads
+from bookkeeper.ledger.read.read_plan import LoneReads, ReadShare, RunLength, lone_share, plan_reads
 from bookkeeper.ledger.read.reader import (
     AskBookie,
     DeliverEntries,
@@ -45,5 +45,6 @@ __all__ = [
     "ReportCorrupt",
     "RunLength",
     "WakeAt",
+    "lone_share",
     "plan_reads",
 ]

@@ -110,6 +110,17 @@ class ReadPlan(NamedTuple):
     shares: list[ReadShare]
 
 
+def lone_share(
+    entry_id: int, metadata: LedgerMetadata, order: Callable[[Sequence[BookieId]], Sequence[BookieId]]
+) -> ReadShare:
+    """Who is asked for the only entry of a turn. ``order`` as for :func:`plan_reads`."""
+    turn = order(metadata.fragment_of(entry_id).ensemble)
+    if metadata.spec.is_striped:
+        (share,) = _shares(metadata, turn, [entry_id])
+        return share
+    return ReadShare(turn[0], turn, [entry_id])
+
+
 def plan_reads(
     wanted: Mapping[int, object],
     metadata: LedgerMetadata,
@@ -120,10 +131,7 @@ def plan_reads(
     ``run_length(first, last)`` how many entries make one run."""
     if len(wanted) == 1:
         (entry_id,) = wanted
-        turn = order(metadata.fragment_of(entry_id).ensemble)
-        if metadata.spec.is_striped:
-            return ReadPlan([], _shares(metadata, turn, [entry_id]))
-        return ReadPlan([], [ReadShare(turn[0], turn, [entry_id])])
+        return ReadPlan([], [lone_share(entry_id, metadata, order)])
     ids = alone = sorted(wanted)
     runs: list[tuple[int, int]] = []
     if not wanted.keys().isdisjoint([entry + 1 for entry in ids]):
