@@ -119,6 +119,16 @@ def test_whole_turns_are_joined_as_their_runs_one_by_one(spec: QuorumSpec) -> No
             ) == [one for one in held if one not in skipped], "an ack was made up"
 
 
+def test_runs_that_begin_within_a_turn_are_no_whole_turns() -> None:
+    """They say more than the bookie holds, which is not taken for an answer to what lies behind."""
+    spec = QuorumSpec(ensemble_size=6, write_quorum=3, ack_quorum=2)
+    assert [entry for entry in range(9) if spec.holds(2, entry)] == [0, 1, 2, 6, 7, 8]
+    assert spec.joined(2, [(0, 1, "stored"), (1, 3, "stored"), (7, 3, "stored")]) == [
+        (0, 4, "stored"),
+        (7, 3, "stored"),
+    ]
+
+
 @pytest.mark.rule("Q3")
 @pytest.mark.parametrize("spec", list(shapes()), ids=str)
 def test_covered_means_that_no_ack_quorum_can_form_among_those_without_it(spec: QuorumSpec) -> None:
