@@ -94,7 +94,7 @@ def test_with_the_reserve_that_is_needed_a_killed_bookie_starts_on_its_full_disk
 ) -> None:
     config = replace(layout, journal_spares=spares)
     config = replace(config, reserve_bytes=config.reserve_bytes_needed)
-    for seed in range(8):
+    for seed in range(4):
         life = Filled(config, 2 * config.reserve_bytes + BLOCK * (60 + seed), seed)
         life.live()
         for _ in range(3):
