@@ -235,8 +235,11 @@ async def tail_of(reader: ReadHandle) -> list[bytes]:
 
 
 @pytest.mark.rule("L1", "L3", "L5", "L9", "V7", "X40")
-@pytest.mark.parametrize("digest", ["crc32c", "hmac"])
-@pytest.mark.parametrize("lie", LIES, ids=NAMES)
+@pytest.mark.parametrize(
+    ("lie", "digest"),
+    [*((lie, "crc32c") for lie in LIES), *((lie, "hmac") for lie in (claims_the_far_end, repeats_the_first_entry))],
+    ids=[*NAMES, "claims_the_far_end with a key", "repeats_the_first_entry with a key"],
+)
 def test_one_liar_of_three_keeps_nobody_from_the_right_bytes(lie: Lie, digest: str) -> None:
     expected = [b"%d" % i for i in range(20)]
 
