@@ -78,7 +78,7 @@ demo-pipeline: $(STAMP) ## flights from stream to stream through Spark: driver, 
 boards: $(STAMP) ## every query of the board in deploy/ on a live Prometheus, under load; an alarm fires (five minutes) [ARGS="--published DIR"]
 	@$(BIN)/python -m tests.boards $(ARGS)
 
-console-pages: $(STAMP) ## the console in Chromium: every page opened and clicked through, in light and dark, narrow and wide [ARGS="--keep DIR"]
+console-pages: $(STAMP) ## the console in Chromium: every page opened and clicked through, in light and dark, narrow and wide; and what hostile pages try [ARGS="--keep DIR"]
 	@$(BIN)/python -m tests.console_pages $(ARGS)
 
 deploy: $(STAMP) ## what is in deploy/, checked by its own tools, fetched where they can be had

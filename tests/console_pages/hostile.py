@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
 
 from bookkeeper.ids import Address, BookieId
+from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.meta.records.read_only import ReadOnlyOrders
 from bookkeeper.real import SystemClock
 from spark_wal.webhdfs.http.http_server import HttpServer
@@ -32,7 +34,8 @@ class _Page(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Type", "text/html")
         self.end_headers()
-        self.wfile.write(b"<!DOCTYPE html><title>evil</title><body></body>")
+        with suppress(ConnectionError):  # the browser has gone on
+            self.wfile.write(b"<!DOCTYPE html><title>evil</title><body></body>")
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the base's name
         """Say nothing."""
@@ -56,11 +59,12 @@ async def attack(python: str, browser: str, directory: Path) -> int:
     """Let a browser try it. Returns 0, or 1: something went through."""
     gateway = Place.empty().gateway()
     await gateway.start()
-    files = HttpServer(gateway, SystemClock(), hosts={"localhost"})
+    files = HttpServer(gateway, SystemClock(), hosts={"localhost", "gateway"})
     at = await files.start(Address("127.0.0.1", 0))
     try:
         async with connected(at) as wire:
-            await wire.request("PUT", f"{FILE}?op=CREATE&overwrite=true&namenoderpcaddress=x", body=CONTENT)
+            made = await wire.request("PUT", f"{FILE}?op=CREATE&overwrite=true&namenoderpcaddress=x", body=CONTENT)
+            assert made.status == 201, made
         for name in ("console", "api"):
             (directory / name).mkdir()
         async with (
@@ -70,6 +74,7 @@ async def attack(python: str, browser: str, directory: Path) -> int:
             await api.furnish()
             with pages_of_somebody_else() as port:
                 told = _told(port, str(console.console.address), str(api.api.address), str(at), api.names["doomed"])
+                await asyncio.to_thread(_see, told["pages"], api.token)
                 status = await _browse(python, browser, told)
             orders = ReadOnlyOrders(console.bk.metadata_store.store, console.bk.metadata_store.paths)
             changed = [
@@ -97,7 +102,7 @@ def _told(port: int, console: str, api: str, files: str, ledger: str) -> dict[st
     pages = [
         ask("GET", f"{console}/", "Bookies"),
         ask("GET", f"{console}/ledgers", "Ledgers"),
-        ask("GET", f"{api}/api/v1/ledger/list", '"0"'),
+        ask("GET", f"{api}/api/v1/ledger/list", f'"{ledger}"'),
         ask("GET", f"{files}/webhdfs/v1/?op=LISTSTATUS", "page.html"),
         ask("GET", f"{files}{FILE}?op=OPEN&namenoderpcaddress=x", "taken"),
         ask("GET", f"{files}/metrics", "gateway_"),
@@ -117,6 +122,17 @@ def _told(port: int, console: str, api: str, files: str, ledger: str) -> dict[st
         ],
         "sockets": [f"ws://{each}/" for each in (console, api)] + [f"ws://{files}/events"],
     }
+
+
+def _see(pages: list[dict[str, Any]], token: str) -> None:
+    """See that a client of ours is shown what no page may be shown."""
+    for each in pages:
+        address, _, path = each["url"].removeprefix("http://").partition("/")
+        connection = http.client.HTTPConnection(address, timeout=30 * stretch())
+        connection.request("GET", f"/{path}", headers={"Authorization": f"Bearer {token}"})
+        said = connection.getresponse().read().decode()
+        connection.close()
+        assert each["shows"] in said, (each, said[:500])
 
 
 async def _browse(python: str, browser: str, told: dict[str, Any]) -> int:
