@@ -201,7 +201,7 @@ async def take_over(bk: BookKeeper, name: str, edits: int) -> TakeOver:
     machine = Tally()
     began = time.perf_counter()
     async with replicated(uri, machine, name="successor", client=bk, **_QUORUMS) as replica:
-        await replica.until_active()
+        await replica.wait_until_active()
         seconds = time.perf_counter() - began
     if machine.edits != edits:
         raise RuntimeError(f"the replica has applied {machine.edits} edits of {edits}")

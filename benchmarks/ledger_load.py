@@ -280,7 +280,7 @@ async def _closed_loop(
     writer: WriteHandle, payload: bytes, count: int, window: int, asked: Interruption
 ) -> array[float]:
     loop = ClosedLoop(writer, payload, count, min(window, count))
-    asked.tell(loop.stop)
+    asked.on_interrupt(loop.stop)
     return await loop.run()
 
 

@@ -19,6 +19,7 @@ import tempfile
 from bisect import insort
 from dataclasses import dataclass, field
 
+from bookkeeper.amounts import counted
 from segments import AtSeqNo, Reader, Record, RollPolicy, StoredRecord, Stream, StreamConfig, StreamNamespace, connect
 
 TRADERS, ORDERS_EACH, SYMBOLS = 4, 250, ("ACME", "HOOLI")
@@ -130,7 +131,8 @@ async def run(namespace: StreamNamespace, seed: int = 7) -> tuple[Book, Book, in
     async with orders.read(stop=AtSeqNo(total // 2)) as reader:
         traded = len(await follow(reader, middle, total // 2))
     last = await trades.last()
-    print(f"{await orders.count()} orders in {len(await orders.segments())} segments, {await trades.count()} trades")
+    segments = counted(len(await orders.segments()), "segment")
+    print(f"{await orders.count()} orders in {segments}, {await trades.count()} trades")
     print(f"{traded} trades by order {middle.seen - 1}; the last trade was by order {last.txid if last else '-'}")
     print(f"replayed book equals the live one: {'yes' if replayed.depth() == live.depth() else 'no'}")
     return live, replayed, await trades.count()

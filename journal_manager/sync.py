@@ -12,7 +12,7 @@
         for op in reader.read(1): ...
 
     with sync.replicated("file:///data/edits", machine, name="a") as replica:
-        replica.until_active()
+        replica.wait_until_active()
         answer = replica.submit(b"deposit 5")
 
 There is no second implementation: every call runs a method of the async interface on that loop and waits for it, and
@@ -238,12 +238,12 @@ class ReplicatedProgram(BlockingCloser[AsyncReplicated]):
         """What this replica knows of itself and the others."""
         return self._original.status()
 
-    def until_active(self, timeout_s: float | None = None) -> None:
+    def wait_until_active(self, timeout_s: float | None = None) -> None:
         """Wait until this replica is the active one. Raises as the async one; TimeoutError: not within the time."""
 
         async def wait() -> None:
             async with asyncio.timeout(timeout_s):
-                await self._original.until_active()
+                await self._original.wait_until_active()
 
         run(wait())
 

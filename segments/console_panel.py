@@ -198,7 +198,7 @@ async def _stream_page(stream: Stream, now_ms: int) -> PanelPage:
         problems.append(f"Nobody knows what the cursors need, so nothing is removed: {error}")
     else:
         if is_whole:
-            report = decide_retention(stream.config.retention, chain, holds, _places(cursors), now_ms)
+            report = decide_retention(stream.config.retention, chain, holds, _positions(cursors), now_ms)
     if report is not None and report.expired_cursors:
         problems.append(f"Cursors that still need records that go, or are gone: {', '.join(report.expired_cursors)}")
     blocks: list[PanelBlock] = [PanelFacts(_facts(info, chain, end)), *(PanelNote(w, Tone.WARN) for w in problems)]
@@ -210,7 +210,7 @@ async def _stream_page(stream: Stream, now_ms: int) -> PanelPage:
     return PanelPage(tuple(blocks), summary, Tone.WARN if problems else Tone.PLAIN)
 
 
-def _places(cursors: Mapping[str, CursorState]) -> list[CursorPosition]:
+def _positions(cursors: Mapping[str, CursorState]) -> list[CursorPosition]:
     return [CursorPosition(name, each.mark.position, each.mark.seq_no) for name, each in cursors.items()]
 
 

@@ -46,7 +46,7 @@ QUIET_S: Final = 60.0
     metavar="SECONDS",
     help="Refuse if something was written within this time.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 @access_options
@@ -118,7 +118,7 @@ def _print_plan(found: Checkpoint, plan: RollbackPlan, later: list[dict[str, obj
         click.echo(f"{sink['sink']} has batch {sink['last']} of this query: what comes again up to there is ignored")
     if not later and plan.repeated:
         none = "none of the sinks that were asked has later batches"
-        click.echo(f"{none if asked else 'no sink was asked (--sink, --metadata)'}; look at the others yourself")
+        click.echo(f"{none if asked else 'no sink was asked (--sink, --metadata)'}; check the others yourself")
 
 
 def _file_sinks(sinks: tuple[str, ...], batch: int, access: GatewayAccess) -> list[dict[str, object]]:

@@ -20,7 +20,7 @@ from benchmarks.report import Aim, Figure, Report
 from bookkeeper.bookie.control.bookie_control import SOCKET
 from bookkeeper.launchers.zookeeper import ZooKeeperServer
 from bookkeeper.real import run
-from bookkeeper.real.unix_socket import ask_unix
+from bookkeeper.real.unix_socket import request_unix
 from examples.apache_servers import whats_missing
 
 LEDGERS: Final = 30
@@ -221,7 +221,7 @@ async def _scrubbed_while_appending(cluster: HealedCluster, size: int) -> tuple[
 
 async def _scrubbed_bytes(directory: Path) -> int:
     """How much a bookie's scrub has read."""
-    lines = [line async for line in ask_unix(str(directory / SOCKET), b'{"command": "scrub"}')]
+    lines = [line async for line in request_unix(str(directory / SOCKET), b'{"command": "scrub"}')]
     return int(json.loads(lines[-1])["result"]["read_bytes"])
 
 

@@ -127,7 +127,7 @@ class WrittenAuditLog:
             kept = self._queue.offer(event, self._clock.monotonic(), self._clock.wall_ms())
             self._count()
             if not kept:
-                self._tell_later()
+                self._schedule_report()
             elif not self._failing.value:
                 self._write()
         except Exception as error:  # whoever notes has something else to do, and does it
@@ -141,7 +141,7 @@ class WrittenAuditLog:
         for timer in (self._again, self._telling):
             if timer is not None:
                 timer.cancel()
-        self._queue.tell_left_out(self._clock.wall_ms())
+        self._queue.report_left_out(self._clock.wall_ms())
         under_way, rest = self._under_way, self._queue.after_batch()
         self._worker.submit(lambda: self._write_last(under_way, rest), lambda result, error: None)
         self._worker.close()
@@ -174,19 +174,19 @@ class WrittenAuditLog:
             return
         if error is None:
             self._queue.written()
-            self._say_working()
+            self._report_working()
             self._write()
         else:
             self._queue.not_written()
-            self._say_failing(error)
+            self._report_failing(error)
             self._again = asyncio.get_running_loop().call_later(AGAIN_S, self._write)
 
-    def _say_working(self) -> None:
+    def _report_working(self) -> None:
         if self._failing.value:
             self._failing.value = 0
             log.warning("the audit log can be written again")
 
-    def _say_failing(self, error: BaseException) -> None:
+    def _report_failing(self, error: BaseException) -> None:
         if not self._failing.value:
             self._failing.value = 1
             log.error(
@@ -195,16 +195,16 @@ class WrittenAuditLog:
                 in_words(error),
             )
 
-    def _tell_later(self) -> None:
-        """Have a line say soon how much was left out."""
+    def _schedule_report(self) -> None:
+        """Have a line report soon how much was left out."""
         if self._telling is None:
-            self._telling = asyncio.get_running_loop().call_later(TELL_S, self._tell)
+            self._telling = asyncio.get_running_loop().call_later(TELL_S, self._report)
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         self._telling = None
-        self._queue.tell_left_out(self._clock.wall_ms())
+        self._queue.report_left_out(self._clock.wall_ms())
         if self._queue.has_counts:  # there was no room
-            self._tell_later()
+            self._schedule_report()
         if not self._failing.value:
             self._write()
 

@@ -90,7 +90,7 @@ class AuditQueue:
         self.noted += 1
         return True
 
-    def tell_left_out(self, wall_ms: int) -> None:
+    def report_left_out(self, wall_ms: int) -> None:
         """Put the lines that say how much was left out behind the others, as far as there is room."""
         most = self._config.queue_bytes
         for key, count in list(self._left_out.items()):

@@ -36,9 +36,9 @@ class Freshness:
         self._clock = clock
         self._looked = clock.monotonic()
 
-    def look(self, file: WatchedFile[Any]) -> None:
-        """Read the file again if it has changed. If it cannot be used, the old value stays: the regular look says
-        so."""
+    def refresh(self, file: WatchedFile[Any]) -> None:
+        """Read the file again if it has changed. If it cannot be used, the old value stays: the regular check
+        reports that."""
         now = self._clock.monotonic()
         if now - self._looked >= LOOK_S:
             self._looked = now

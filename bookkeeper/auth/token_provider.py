@@ -54,7 +54,7 @@ class TokenServerProvider:
         """A new connection's."""
         if not (peer.encrypted or peer.local):
             raise AuthenticationError(_IN_CLEAR)
-        self._freshness.look(self._file)
+        self._freshness.refresh(self._file)
         return TokenServerExchange(self)
 
     def now_s(self) -> float:

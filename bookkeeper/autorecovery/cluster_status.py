@@ -164,13 +164,13 @@ async def bookies_status(client: BookKeeper) -> BookiesStatus:
     up = writable | read_only
     absent = set(await bookies.known()) - up
     asked = await asyncio.gather(
-        *(_ask(operator, bookie, "writable" if bookie in writable else "read-only") for bookie in up)
+        *(_bookie_status(operator, bookie, "writable" if bookie in writable else "read-only") for bookie in up)
     )
     found = [*asked, *(BookieStatus(bookie, ABSENT) for bookie in absent)]
     return BookiesStatus(tuple(sorted(found, key=lambda each: each.bookie)))
 
 
-async def _ask(operator: Operator, bookie: BookieId, state: str) -> BookieStatus:
+async def _bookie_status(operator: Operator, bookie: BookieId, state: str) -> BookieStatus:
     clock = operator.client.services.seams.clock
     began = clock.monotonic()
     try:
@@ -190,7 +190,7 @@ class ClusterObserver:
         """The bookies by which the ledgers were judged."""
         self._read_again_at = 0.0
 
-    async def look(self) -> ClusterStatus:
+    async def observe(self) -> ClusterStatus:
         """Look now. The ledgers are read again when bookies have come or gone, and every half a minute, or less often
         where reading them takes long.
 

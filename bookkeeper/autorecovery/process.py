@@ -74,7 +74,7 @@ async def serve(
         if supervisor is not None:
             supervisor.watch(loop)
             supervisor.ready(serves)
-        await _until(stop, client, service, tell)
+        await _run_until(stop, client, service, tell)
         if supervisor is not None:
             supervisor.stopping()
 
@@ -112,14 +112,14 @@ async def _show(
     return told
 
 
-async def _until(
+async def _run_until(
     stop: asyncio.Event, client: BookKeeper, service: AutorecoveryService, tell: Callable[[str], None]
 ) -> None:
     loop = asyncio.get_running_loop()
     clock = client.services.seams.clock
     lag = OwnLag(clock.monotonic(), clock.wall_ms())
     beside = [
-        loop.create_task(_tell_changes(service, tell)),
+        loop.create_task(_report_changes(service, tell)),
         loop.create_task(watch_own_lag(lag, clock, logging.getLogger(__name__))),
     ]
     try:
@@ -157,7 +157,7 @@ def _pages(client: BookKeeper, service: AutorecoveryService, metrics: Metrics, h
         raise OSError(error.errno, text) from error
 
 
-async def _tell_changes(service: AutorecoveryService, tell: Callable[[str], None]) -> None:
+async def _report_changes(service: AutorecoveryService, tell: Callable[[str], None]) -> None:
     auditing, repaired = service.auditor.doing, 0
     while True:
         report = service.report()

@@ -96,7 +96,7 @@ class AutorecoveryService:
             await asyncio.sleep(RETRY_S)
 
     async def _work(self) -> None:
-        watch = self._metadata.bookies.watch(self.worker.look_at_bookies)
+        watch = self._metadata.bookies.watch(self.worker.retry_stuck)
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.auditor.run(), name="auditor")

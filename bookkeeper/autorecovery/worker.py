@@ -64,8 +64,8 @@ class RepairWorker:
         self._entries += entries
         self._bytes += size
 
-    def look_at_bookies(self) -> None:
-        """Bookies may have come or gone: if some have come, every stuck ledger is tried again now."""
+    def retry_stuck(self) -> None:
+        """Bookies may have come or gone: if some have come, try every stuck ledger again now."""
         self._bookies_known = False
         self.wakeup.ring()
 
@@ -151,10 +151,10 @@ class RepairWorker:
             self._graces.forget(ledger_id)
             return LedgerRepair(ledger_id, whole=True)
 
-        def say(what: str) -> None:
+        def report(what: str) -> None:
             self._doing[ledger_id] = what
 
-        return await repair_ledger(self._context, ledger_id, self._graces, mark, say=say)
+        return await repair_ledger(self._context, ledger_id, self._graces, mark, report=report)
 
     def _settle(self, repair: LedgerRepair) -> None:
         self._recovered += repair.recovered

@@ -111,7 +111,7 @@ class Bookie:
 
         With OK the caller answers the run when :meth:`Engine.when_durable` says so; a deferred run it answers now, and
         it calls :meth:`Engine.start_writing` after the last run of a chunk. With any other status the caller answers
-        that status now. Where :meth:`must_ask` says so, the caller has asked before."""
+        that status now. Where :meth:`must_verify` is true, the caller has called :meth:`verify` before."""
         if self.read_only and not run.recovery:
             return Status.READ_ONLY
         try:
@@ -123,28 +123,28 @@ class Bookie:
     # -- what the metadata are asked first ----------------------------------------------------------------
 
     @property
-    def asks(self) -> bool:
-        """Whether :meth:`must_ask` has to be asked."""
+    def verifies(self) -> bool:
+        """Whether :meth:`must_verify` can be true at all."""
         return self.stale_adds is not None or self.ledger_keys is not None
 
-    def must_ask(self, ledger_id: LedgerId, *, regular: bool) -> bool:
-        """Whether a request that brings a key has to wait for :meth:`ask`. ``regular``: it is an add of a writer."""
-        if self.ledger_keys is not None and self.ledger_keys.must_ask(ledger_id):
+    def must_verify(self, ledger_id: LedgerId, *, regular: bool) -> bool:
+        """Whether a request that brings a key has to wait for :meth:`verify`. ``regular``: it is an add of a writer."""
+        if self.ledger_keys is not None and self.ledger_keys.must_verify(ledger_id):
             return True
-        return regular and self.stale_adds is not None and self.stale_adds.must_ask(ledger_id)
+        return regular and self.stale_adds is not None and self.stale_adds.must_verify(ledger_id)
 
-    def ask(self, ledger_id: LedgerId, key: bytes, then: Callable[[Status], None], *, regular: bool) -> None:
+    def verify(self, ledger_id: LedgerId, key: bytes, then: Callable[[Status], None], *, regular: bool) -> None:
         """Call ``then`` with OK when the metadata allow the request, else with the status to refuse it with."""
         stale_adds, keys = self.stale_adds, self.ledger_keys
 
         def known(status: Status) -> None:
-            if status is Status.OK and regular and stale_adds is not None and stale_adds.must_ask(ledger_id):
-                stale_adds.ask(ledger_id, then)
+            if status is Status.OK and regular and stale_adds is not None and stale_adds.must_verify(ledger_id):
+                stale_adds.verify(ledger_id, then)
             else:
                 then(status)
 
-        if keys is not None and keys.must_ask(ledger_id):
-            keys.ask(ledger_id, key, known)
+        if keys is not None and keys.must_verify(ledger_id):
+            keys.verify(ledger_id, key, known)
         else:
             known(Status.OK)
 
@@ -153,7 +153,7 @@ class Bookie:
     ) -> None:
         """``act`` now, or when the metadata allow it; else the refusal."""
         regular = isinstance(request, wire.AddEntry) and not request.recovery
-        if not self.must_ask(request.ledger_id, regular=regular):
+        if not self.must_verify(request.ledger_id, regular=regular):
             act()
             return
 
@@ -167,7 +167,7 @@ class Bookie:
                 reply(wire.failure(request, self._status_of(error)))
 
         assert request.master_key is not None, "what brings none is refused before"
-        self.ask(request.ledger_id, request.master_key, judged, regular=regular)
+        self.verify(request.ledger_id, request.master_key, judged, regular=regular)
 
     # -- everything else ----------------------------------------------------------------------------------
 
@@ -404,7 +404,7 @@ class Bookie:
         """(first, last) of each run of entries of a ledger. A negative id asks for ranges of ledgers instead."""
         if ledger_id >= 0:
             return ((run.first, run.first + run.count - 1) for run in self.engine.entries(ledger_id))
-        start, dropped = wire.asked_ledgers(ledger_id)
+        start, dropped = wire.requested_ledgers(ledger_id)
         ids = self.engine.dropped if dropped else IdRanges((held, held) for held in sorted(self.engine.ledgers()))
         most = (self._frame_max - 64 - HEADER.size) // GROUP.size
         return islice(((max(first, start), last) for first, last in ids if last >= start), most)

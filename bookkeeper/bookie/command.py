@@ -87,7 +87,7 @@ _OPTIONS: Final = (
         "--http-insecure",
         is_flag=True,
         default=None,
-        help="Allow --http beyond loopback: these pages only tell. The port of the data stays as it is.",
+        help="Allow --http beyond loopback: these pages change nothing. The port for data is not affected.",
     ),
     click.option(
         "--http-api",
@@ -121,7 +121,7 @@ _OPTIONS: Final = (
         type=AnyNumber(),
         envvar="BK_METADATA_SESSION",
         metavar="SECONDS",
-        help="After so long without contact it is no longer listed; ZooKeeper's servers have limits of their own.  "
+        help="Time without contact after which it is no longer listed; ZooKeeper's servers have limits of their own.  "
         "[env: BK_METADATA_SESSION; default: 10]",
     ),
     click.option(

@@ -147,8 +147,8 @@ class BookieConfig:
     unless ``http_insecure`` or ``insecure``."""
 
     http_insecure: bool = False
-    """Show these pages beyond loopback, unencrypted, to everyone who reaches them: they only tell, and hold no secret.
-    The port of the data stays as it is."""
+    """Show these pages beyond loopback, unencrypted, to everyone who reaches them: they change nothing, and hold no
+    secret. The port for data is not affected."""
 
     http_api: HttpApiConfig = field(default_factory=HttpApiConfig)
     """The HTTP administration API, at an address of its own: off unless it is given one."""

@@ -48,7 +48,7 @@ from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Seams
 from bookkeeper.storage.engine import EngineState
 from bookkeeper.volumes import Volumes
-from bookkeeper.volumes.after_all import until_done
+from bookkeeper.volumes.after_all import wait_until_done
 
 if TYPE_CHECKING:
     from bookkeeper.bookie.health.health_pages import Health
@@ -66,7 +66,7 @@ class BookieServer:
         self.metrics.include(self._apache_names.metrics)
         self.give_back_memory: Callable[[], object] = lambda: None
         """Returns freed memory to the system, where the process is this bookie's own."""
-        self.say_stage: Callable[[str], object] = lambda stage: None
+        self.report_stage: Callable[[str], object] = lambda stage: None
         """Called with what the start does next, so that others see that it goes on."""
         self.port = BookiePort(config, seams, self.metrics)
         self.audit: AuditLog = NO_AUDIT
@@ -231,7 +231,7 @@ class BookieServer:
         await seen.check()
         await begun.settle_cookie()
         publisher = ProgressPublisher(self._metadata, self.bookie_id, self._seams.rng)
-        begun.known = await publisher.look()
+        begun.known = await publisher.read()
         served_before = await begun.last_start() > 0
         await begun.count()  # first: from now on nobody names it for what it held before
         await begun.settle_disk_identity(served_before=served_before)
@@ -239,7 +239,7 @@ class BookieServer:
 
     async def _open(self, publisher: ProgressPublisher, seen: SeenMetadata) -> BookieParts:
         """Open the disk, and make what works on it."""
-        self.say_stage("opening storage")
+        self.report_stage("opening storage")
         engine = await self._begun.open_volumes(publisher)
         reports = BookieReports(
             on_state=self._on_state,
@@ -270,7 +270,7 @@ class BookieServer:
         read_only = self._wants_read_only()
         if config.location is not None:
             await self._metadata.locations.put(self.bookie_id, Location.parse(config.location))
-        self.say_stage("registering")
+        self.report_stage("registering")
         self._registration = registration = await self._metadata.bookies.register(
             self.bookie_id,
             info,
@@ -484,7 +484,7 @@ class BookieServer:
     async def _close_engine(self) -> None:
         engine = self._begun.engine
         assert engine is not None, "it is open"
-        await until_done(engine.close)
+        await wait_until_done(engine.close)
         if self.port.connections is not None:  # somebody may have been served
             await self.parts.publisher.stopped(self.engine, self.parts.stale_adds.highest)
 

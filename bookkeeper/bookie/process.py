@@ -135,16 +135,16 @@ async def started(
         BookKeeperError, OSError: as :meth:`BookieServer.start`.
     """
 
-    def say_stage(stage: str) -> None:
+    def report_stage(stage: str) -> None:
         click.echo(f"starting: {stage}", err=True)
         if supervisor is not None:
             supervisor.starting(stage)
 
     while True:
-        say_stage("session with the metadata store")
+        report_stage("session with the metadata store")
         metadata = await Metadata.connect(config.metadata_uri, seams, session_s=config.metadata_session_s)
         server = BookieServer(config, seams, metadata)
-        server.give_back_memory, server.say_stage = give_back_memory, say_stage
+        server.give_back_memory, server.report_stage = give_back_memory, report_stage
         # By itself this signal would end a bookie that is starting.
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.reload)
         try:

@@ -60,7 +60,7 @@ def ask(
     if connection is not None:
         connection.request_nowait(request, limit_s, answered, _context(request_id))
     else:
-        work = _connect_and_ask(services, bookie, request, answered, use, limit_s, _context(request_id))
+        work = _connect_and_send(services, bookie, request, answered, use, limit_s, _context(request_id))
         task = tasks.start(work, f"ask {bookie}")
         task.add_done_callback(lambda done: _answer_if_cancelled(done, bookie, answered))
 
@@ -113,7 +113,7 @@ def _answer_if_cancelled(task: asyncio.Task[None], bookie: BookieId, answered: A
         answered(ClientClosedError(f"no request was sent to {bookie}: the handle is closed"))
 
 
-async def _connect_and_ask(
+async def _connect_and_send(
     services: ClientServices,
     bookie: BookieId,
     request: Request,

@@ -221,13 +221,13 @@ class Operator:
         async for ledger_id in self._client.list_ledgers():
             some.append(ledger_id)
             if len(some) == READS_AT_ONCE:
-                for pair in await self._look(some):
+                for pair in await self._read_all(some):
                     yield pair
                 some = []
-        for pair in await self._look(some):
+        for pair in await self._read_all(some):
             yield pair
 
-    async def _look(self, ledgers: Sequence[LedgerId]) -> list[tuple[LedgerId, LedgerMetadata | BookKeeperError]]:
+    async def _read_all(self, ledgers: Sequence[LedgerId]) -> list[tuple[LedgerId, LedgerMetadata | BookKeeperError]]:
         found = await asyncio.gather(*(self._read(ledger_id) for ledger_id in ledgers))
         pairs = zip(ledgers, found, strict=True)
         return [(ledger_id, each) for ledger_id, each in pairs if not isinstance(each, NoSuchLedgerError)]

@@ -65,14 +65,14 @@ class TailCache:
         """Everything up to here is confirmed."""
         if last_add_confirmed > self.last_add_confirmed:
             self.last_add_confirmed = last_add_confirmed
-            self._tell()
+            self._notify()
 
     def end(self) -> None:
         """The writer has ended. Idempotent."""
         if not self.ended:
             self.ended = True
             self._forget()
-            self._tell()
+            self._notify()
 
     # -- its readers --------------------------------------------------------------------------------------
 
@@ -105,7 +105,7 @@ class TailCache:
 
     # -- inside -------------------------------------------------------------------------------------------
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         for on_news in list(self._followers.values()):
             on_news()
 

@@ -71,7 +71,7 @@ class Pages:
         asked = ViewRequest(
             PageAddress(path, params), self._clock.wall_ms(), self._config.refresh_s, self._config.allows
         )
-        bookies, ledgers = self._bookies.look(), self._ledgers.look()
+        bookies, ledgers = self._bookies.get(), self._ledgers.get()
         match path.split("/")[1:]:
             case [""]:
                 panels = [panel_view.panel_line(each, self._panels.resident(each.name).kept) for each in self._panels]
@@ -124,7 +124,7 @@ class Pages:
             text = f"This panel cannot be used: {unusable.problem}" if unusable else "There is no such panel"
             return not_found("Panel", "", text)
         if not (key := asked.address.params.get("of", "")):
-            return panel_view.panel_page(panel, self._panels.resident(name).look(), asked)
+            return panel_view.panel_page(panel, self._panels.resident(name).get(), asked)
         page = on_loop(self._panels.detail(name, key))
         if page is None:
             return not_found(panel.title, panel_view.panel_path(name), "There is no such thing here")

@@ -1,7 +1,7 @@
 """Values that take long to make, made again and again in the background while somebody looks, and kept.
 
 A page shows the newest one at once, with its age; it never waits for the next. Where making it takes long, it is made
-less often, so that it takes a tenth of the time at most. When nobody has looked for a while, nothing is made.
+less often, so that it takes a tenth of the time at most. When nobody has read it for a while, nothing is made.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Resident(Generic[T]):
         Args:
             make: makes the value; may raise BookKeeperError and OSError.
             every_s: seconds from one beginning to the next, at the least.
-            idle_s: seconds without a look after which none is made.
+            idle_s: seconds without a reader after which none is made.
             patience_s: seconds after which a try is given up; None: never.
         """
         self._make, self._clock = make, clock
@@ -63,7 +63,7 @@ class Resident(Generic[T]):
         self._wanted_now = False
         self.kept: CachedValue[T] = CachedValue()
 
-    def look(self) -> CachedValue[T]:
+    def get(self) -> CachedValue[T]:
         """The newest value; from now on the next ones are made for a while."""
         was_idle = self._is_idle()
         self._looked = self._clock.monotonic()

@@ -119,7 +119,7 @@ class AccessControl:
             allowed=AllowedNames(config.allow),
         )
         self.failures = AuthenticationFailures(clock, rng)
-        self.on_look: Callable[[], None] | None = None
+        self.on_refresh: Callable[[], None] | None = None
         """Called after each look at the files: certificates of clients may have been revoked, or have ended."""
         self.insecure = False
         """Whether the gateway serves beyond loopback without the necessary protection."""
@@ -128,16 +128,16 @@ class AccessControl:
         """The tokens that are valid now."""
         return self._book
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Read the files that have changed. If a file cannot be read, the old one stays in use."""
         self._looked = self._clock.monotonic()
         if self.certificates is not None:
             changed = self.certificates.refresh()
             self.generation += self._has_list_ended(self.certificates) or changed
             self._warn_of_ends(self.certificates)
-        self._look_at_book()
-        if self.on_look is not None:
-            self.on_look()
+        self._refresh_tokens()
+        if self.on_refresh is not None:
+            self.on_refresh()
 
     def _has_list_ended(self, certificates: ServerCertificates) -> bool:
         """Whether a revocation list has ended since the last look: all clients of its authority are refused."""
@@ -159,7 +159,7 @@ class AccessControl:
                 "has ended" if end <= now else f"ends in {end - now:.0f} s",
             )
 
-    def _look_at_book(self) -> None:
+    def _refresh_tokens(self) -> None:
         if self._config.token_file is not None:
             try:
                 self._read_book(self._config.token_file)
@@ -169,12 +169,12 @@ class AccessControl:
                     in_words(error),
                 )
 
-    def look_for_new_token(self) -> bool:
+    def refresh_for_unknown_token(self) -> bool:
         """Check the token file because of an unknown token, which may be new. Returns whether the file has changed."""
         if self._config.token_file is None or self._clock.monotonic() - self._looked < UNKNOWN_TOKEN_S:
             return False
         before, self._looked = self._book, self._clock.monotonic()
-        self._look_at_book()
+        self._refresh_tokens()
         return self._book is not before
 
     async def watch(self) -> None:
@@ -186,9 +186,9 @@ class AccessControl:
                 logger.warning("this gateway is insecure: everybody who reaches it may read and write everything in it")
                 warn_at = loop.time() + INSECURE_WARNING_S
             await asyncio.sleep(self._config.reload_s)
-            self.look()
+            self.refresh()
 
-    def tell(self, metrics: Metrics) -> None:
+    def update_metrics(self, metrics: Metrics) -> None:
         """Update the metrics of access."""
         metrics.gauge(
             "insecure", "1 if the gateway serves a network without encryption or authentication, else 0."

@@ -242,7 +242,7 @@ class OverdueClock:
         self._stalls: int | None = None
         self._stalled = now
 
-    def look(self, observation: Observation, now: float) -> str | None:
+    def check(self, observation: Observation, now: float) -> str | None:
         """Why the client is too slow; None if it is not (X34)."""
         if observation.stalls != self._stalls:
             self._stalls, self._stalled = observation.stalls, now
@@ -287,7 +287,7 @@ class ObservedTime:
         """Start again after a time without connections."""
         self._looked = now
 
-    def look(self, now: float) -> float:
+    def check(self, now: float) -> float:
         """Make a check, and return the observed seconds."""
         self.seconds += min(now - self._looked, 2 * self.interval_s)
         self._looked = now

@@ -97,11 +97,11 @@ async def _serve(
         loop.add_signal_handler(number, stop.set)
     service = service_for(config)
 
-    def look() -> None:
+    def refresh() -> None:
         if service.access is not None:
-            service.access.look()
+            service.access.refresh()
 
-    loop.add_signal_handler(signal.SIGHUP, look)  # without a handler SIGHUP would end a gateway that is starting
+    loop.add_signal_handler(signal.SIGHUP, refresh)  # without a handler SIGHUP would end a gateway that is starting
     click.echo("starting: session with the cluster", err=True)
     supervisor.starting("session with the cluster")
     clock = SystemClock()

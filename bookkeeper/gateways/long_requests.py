@@ -21,9 +21,9 @@ class LongRequest(Protocol):
     def ends_ms(self) -> int | None:
         """When its credential ends, in milliseconds since 1970; None: by no time."""
 
-    def look(self) -> bool:
-        """Look whether it may go on, and end it if not. Returns whether it may; if not, it is asked again with each
-        look, until it has ended."""
+    def recheck(self) -> bool:
+        """Check whether it may go on, and end it if not. Returns whether it may; if not, it is checked again each time,
+        until it has ended."""
 
 
 class LongRequests:
@@ -44,7 +44,7 @@ class LongRequests:
         """Look at a request from now on. It was let in just now."""
         self._requests[request] = self._state()
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(LOOK_S, self._look)
+            self._timer = asyncio.get_running_loop().call_later(LOOK_S, self._recheck)
 
     def end(self, request: LongRequest) -> None:
         """The request has ended. Idempotent."""
@@ -53,14 +53,14 @@ class LongRequests:
             self._timer.cancel()
             self._timer = None
 
-    def _look(self) -> None:
+    def _recheck(self) -> None:
         self._timer = None
         state, now_ms = self._state(), self._now_ms()
         for request, looked_in in list(self._requests.items()):
             ended = request.ends_ms is not None and request.ends_ms <= now_ms
             if looked_in != state or ended:
-                may_go_on = request.look()
+                may_go_on = request.recheck()
                 if request in self._requests:
                     self._requests[request] = state if may_go_on else None
         if self._requests:
-            self._timer = asyncio.get_running_loop().call_later(LOOK_S, self._look)
+            self._timer = asyncio.get_running_loop().call_later(LOOK_S, self._recheck)

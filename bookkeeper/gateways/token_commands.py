@@ -56,7 +56,7 @@ def token(name: str, token_file: str, roots: tuple[str, ...], read_only: bool, d
     id for OAuth2. Earlier releases refuse a file with a token that ends, or whose limits are other than paths.
     """
     made = new_token()
-    with _told():
+    with _reported_errors():
         end_s = None if days is None else int(SystemClock().wall_ms() / 1000 + days * DAY_S)
         line = token_line(name, made, roots, read_only=read_only, end_s=end_s)
         key = signing_key_line(_key_name())
@@ -80,7 +80,7 @@ def tokens(token_file: str) -> None:
     After them come the signing keys, the one that signs first. The file holds no token, so none is shown. An id is no
     secret.
     """
-    with _told():
+    with _reported_errors():
         book = _book(token_file)
     now_ms = SystemClock().wall_ms()
     for each in book:
@@ -114,7 +114,7 @@ def revoke_token(which: tuple[str, ...], token_file: str) -> None:
             click.echo(f"revoked {token_id}  {name}")
         return without_tokens(text, frozenset(found))
 
-    with _told():
+    with _reported_errors():
         _change(token_file, changed)
 
 
@@ -136,7 +136,7 @@ def new_signing_key(token_file: str, drop_others: bool) -> None:
         kept = text if not drop_others else "".join(_without_keys(text))
         return signing_key_line(name) + kept
 
-    with _told():
+    with _reported_errors():
         _change(token_file, changed)
 
 
@@ -160,8 +160,8 @@ def _key_name() -> str:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Say in a sentence what is wrong with the file, or with what was given."""
+def _reported_errors() -> Iterator[None]:
+    """Report what is wrong with the file, or with the arguments, as an error of this command."""
     try:
         yield
     except (ConfigError, OSError) as error:

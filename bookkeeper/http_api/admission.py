@@ -221,7 +221,7 @@ class RequestAdmission:
         try:
             found = self._control.authenticator.principal(shown, self._clock.wall_ms())
         except UnauthenticatedError:
-            if token is None or not self._control.look_for_new_token():
+            if token is None or not self._control.refresh_for_unknown_token():
                 raise
             found = self._control.authenticator.principal(shown, self._clock.wall_ms())
         return found if found is not None else OPEN

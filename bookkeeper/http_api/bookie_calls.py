@@ -47,14 +47,14 @@ class BookieCalls:
         names = sorted([*await self._operator.writable_bookies(), *await self._operator.read_only_bookies()])
         gate = asyncio.Semaphore(ASKED_AT_ONCE)
 
-        async def ask(name: BookieId) -> BookieInfo | None:
+        async def info_of(name: BookieId) -> BookieInfo | None:
             async with gate:
                 try:
                     return await self._operator.bookie_info(name)
                 except BookKeeperError:
                     return None  # as with Apache's: who does not answer is not in the list
 
-        found = zip(names, await asyncio.gather(*map(ask, names)), strict=True)
+        found = zip(names, await asyncio.gather(*map(info_of, names)), strict=True)
         spaces = {str(name): (info.free or 0, info.total or 0) for name, info in found if info is not None}
         if not spaces:
             return PageReply(404, "Not found any Bookie info.")

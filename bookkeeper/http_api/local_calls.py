@@ -96,10 +96,10 @@ class LocalCalls:
         return json_text(f"Triggered GC on BookieServer: {self._bookie.bookie_id}")
 
     async def _collect(self, major: bool) -> str:
-        async def says(what: str) -> None:
+        async def report(what: str) -> None:
             pass
 
-        await self._commands["gc"]({"major": major}, says)
+        await self._commands["gc"]({"major": major}, report)
         return ""
 
     async def suspend(self, request: ApiRequest) -> PageReply:
@@ -150,7 +150,7 @@ class LocalCalls:
             await self._orders.take_back(bookie)
         with contextlib.suppress(TimeoutError):  # what it is now is told in any case
             async with asyncio.timeout(FOLLOWS_S):
-                await self._bookie.parts.order.until(ordered=wanted)
+                await self._bookie.parts.order.wait_until(ordered=wanted)
         return PageReply(200, {"readOnly": self._bookie.condition().read_only})
 
 

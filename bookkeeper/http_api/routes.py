@@ -67,7 +67,7 @@ def _action(text: str, action: str, params: str = "") -> RouteMethod:
     return RouteMethod(text, action, params)
 
 
-def _told(text: str) -> RouteMethod:
+def _open_get(text: str) -> RouteMethod:
     return RouteMethod(text, open=True)
 
 
@@ -76,11 +76,11 @@ _BOOKIE: Final = "/api/v1/bookie"
 _AUTORECOVERY: Final = "/api/v1/autorecovery"
 
 _ALL: Final = (
-    Route("/heartbeat", Scope.CLUSTER, dict.fromkeys(METHODS, _told("`OK`"))),
+    Route("/heartbeat", Scope.CLUSTER, dict.fromkeys(METHODS, _open_get("`OK`"))),
     Route(
         "/metrics",
         Scope.CLUSTER,
-        {"GET": _told("for Prometheus; [names](#names-of-metrics)")},
+        {"GET": _open_get("for Prometheus; [names](#names-of-metrics)")},
         (403, "{method} is forbidden. Should be GET method"),
     ),
     Route(
@@ -181,7 +181,7 @@ _ALL: Final = (
         f"{_BOOKIE}/gc",
         Scope.BOOKIE,
         {
-            "GET": _told("whether compaction runs"),
+            "GET": _open_get("whether compaction runs"),
             "PUT": _action(
                 "begins a pass that looks for deleted ledgers and compacts; `forceMajor` takes logs that "
                 "are mostly alive, too",
@@ -193,14 +193,14 @@ _ALL: Final = (
     Route(
         f"{_BOOKIE}/gc_details",
         Scope.BOOKIE,
-        {"GET": _told("the number of compactions; minor and major ones are not told apart")},
+        {"GET": _open_get("the number of compactions; minor and major ones are not told apart")},
         (404, "Only support GET method to retrieve GC details. If you want to trigger gc, send a PUT to gc endpoint."),
     ),
     Route(
         f"{_BOOKIE}/gc/suspend_compaction",
         Scope.BOOKIE,
         {
-            "GET": _told("whether an operator has suspended compaction"),
+            "GET": _open_get("whether an operator has suspended compaction"),
             "PUT": _action("minor and major compaction are one thing here: either word suspends both", "compaction"),
         },
         (404, "Not found method. Should be PUT to suspend major or minor compaction, Or GET to get compaction state."),
@@ -214,14 +214,14 @@ _ALL: Final = (
     Route(
         f"{_BOOKIE}/state",
         Scope.BOOKIE,
-        {"GET": _told("running, read-only, shutting down")},
+        {"GET": _open_get("running, read-only, shutting down")},
         (404, "Only support GET method to retrieve bookie state."),
     ),
     Route(
         f"{_BOOKIE}/state/readonly",
         Scope.BOOKIE,
         {
-            "GET": _told("read-only or not"),
+            "GET": _open_get("read-only or not"),
             "PUT": _action(
                 "an order as `bk bookies read-only` gives it: it outlives a restart; a bookie whose disk is "
                 "full, or whose settings say so, stays read-only",
@@ -234,7 +234,7 @@ _ALL: Final = (
         f"{_BOOKIE}/sanity",
         Scope.BOOKIE,
         {
-            "GET": _told(
+            "GET": _open_get(
                 "what a write would meet: Apache's writes and reads a ledger for each probe, ours tells what it knows"
             )
         },
@@ -244,7 +244,7 @@ _ALL: Final = (
         f"{_BOOKIE}/is_ready",
         Scope.BOOKIE,
         {
-            "GET": _told(
+            "GET": _open_get(
                 "200, or 503 while the bookie stops or its disk has failed; it speaks of this bookie only, "
                 "creates nothing, and a metadata store that is away does not change it"
             )
@@ -254,7 +254,7 @@ _ALL: Final = (
     Route(
         f"{_BOOKIE}/info",
         Scope.BOOKIE,
-        {"GET": _told("free and total bytes")},
+        {"GET": _open_get("free and total bytes")},
         (404, "Only GET is supported."),
     ),
     Route(

@@ -114,7 +114,7 @@ def handed_on() -> dict[str, str]:
     return {VARIABLE: f"{speed():.4g}"}
 
 
-def told(of: float | None = None) -> str:
+def speed_text(of: float | None = None) -> str:
     """One line for people."""
     slow = speed() if of is None else of
     times = stretch(slow)

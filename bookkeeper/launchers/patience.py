@@ -49,7 +49,7 @@ class Patience:
         self._at = now
         self._signs = signs
 
-    def look(self, now: float, signs: ProgressSigns, stretch: float = 1.0, meant_s: float = 0.0) -> None:
+    def observe(self, now: float, signs: ProgressSigns, stretch: float = 1.0, meant_s: float = 0.0) -> None:
         """Note what is seen now.
 
         Args:

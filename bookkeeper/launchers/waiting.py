@@ -155,12 +155,12 @@ class _Wait:
 
     def is_due(self, now: float) -> bool:
         if not self._watched.runs():
-            raise StalledError(f"{self._told} has ended{self._watched.last_words()}")
+            raise StalledError(f"{self._description} has ended{self._watched.last_words()}")
         return now >= self._due
 
     def is_over(self, now: float) -> bool:
         stretch = machine_speed.stretch()
-        self._patience.look(now, self._watched.signs(), stretch, self._meant_s)
+        self._patience.observe(now, self._watched.signs(), stretch, self._meant_s)
         self._meant_s = 0.0
         self._due = now + _SIGNS_S
         return self._patience.is_over(stretch)
@@ -169,12 +169,12 @@ class _Wait:
         """Raises: StalledError: it is over also at the speed that was measured now."""
         if self._patience.is_over(machine_speed.stretch()):
             raise StalledError(
-                f"{self._told} is not there, and {self._patience.reason()} ({machine_speed.told()})"
+                f"{self._description} is not there, and {self._patience.reason()} ({machine_speed.speed_text()})"
                 f"{self._watched.last_words()}"
             )
 
     @property
-    def _told(self) -> str:
+    def _description(self) -> str:
         return str(self._what() if callable(self._what) else self._what)
 
 

@@ -275,7 +275,7 @@ class StoreLease:
     async def acquire(self, entry: LeaseEntry) -> None:
         await self._stop()
         while True:
-            seen = await self._look() if entry is LeaseEntry.TAKE_OVER else await self._until_vacant(entry)
+            seen = await self._read() if entry is LeaseEntry.TAKE_OVER else await self._wait_until_vacant(entry)
             try:
                 await self._take(seen)
             except (MetadataConflictError, KeyExistsError, NoSuchKeyError):
@@ -320,7 +320,7 @@ class StoreLease:
 
     # -- taking it -----------------------------------------------------------------------------------------
 
-    async def _look(self) -> LeaseSighting | None:
+    async def _read(self) -> LeaseSighting | None:
         """The stored lease, as soon as the store answers; None if there is none."""
         while True:
             try:
@@ -344,13 +344,13 @@ class StoreLease:
             ) from error
         return LeaseSighting(value, found.version, self._clock.monotonic())
 
-    async def _until_vacant(self, entry: LeaseEntry) -> LeaseSighting | None:
+    async def _wait_until_vacant(self, entry: LeaseEntry) -> LeaseSighting | None:
         """Wait until no other gateway has or renews the lease. Returns the stored lease."""
         seen: LeaseSighting | None = None
         quiet_since = 0.0
         while True:
             asked = self._clock.monotonic()
-            now = await self._look()
+            now = await self._read()
             if now is None or self._is_free(now.value):
                 self.other = None
                 return now

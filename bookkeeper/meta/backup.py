@@ -157,7 +157,7 @@ async def take_backup(place: ClusterLocation, *, now_ms: int, progress: Progress
     generator = paths.root if layout is Layout.FLAT else paths.id_generator
     values: dict[str, bytes] = {}
     for root in (paths.root, paths.own_root, paths.own_root, paths.root):  # what names others between two looks at them
-        await _look(place, root, values, progress)
+        await _read_below(place, root, values, progress)
     for deleted in list(
         deleted_among(paths, values)
     ):  # it was deleted or brought back meanwhile: it can be brought back
@@ -207,14 +207,14 @@ def _node(value: bytes, children_made: int = 0) -> TreeNode:
     return TreeNode(value, 0, 0, 0, None, children_made)
 
 
-async def _look(place: ClusterLocation, root: str, values: dict[str, bytes], progress: Progress) -> None:
+async def _read_below(place: ClusterLocation, root: str, values: dict[str, bytes], progress: Progress) -> None:
     """Read what is below ``root`` and was not read before. What has another name since, as a stream may, loses the one
     under which it was read: two names would lead to it."""
     listed = [path async for path in walk(place.store, (root,))]
     new = [path for path in listed if path not in values]
     for _, level in groupby(new[::-1], _depth):  # the deepest first: a stream's pages before what names them
         for chunk in chunks(list(level), _AT_ONCE):
-            values.update(await _kept(place, chunk))
+            values.update(await _lasting_values(place, chunk))
             progress("reading", len(values), 0)
     gone = values.keys() - set(listed)
     renamed = {(parent_of(path), values[path]): path for path in gone if path.startswith(f"{root}/") and values[path]}
@@ -238,7 +238,7 @@ async def _layout(place: ClusterLocation) -> Layout:
         return Layout.HIERARCHICAL
 
 
-async def _kept(place: ClusterLocation, chunk: Sequence[str]) -> dict[str, bytes]:
+async def _lasting_values(place: ClusterLocation, chunk: Sequence[str]) -> dict[str, bytes]:
     """The values of these paths that outlive every session. One that is gone meanwhile is left out."""
 
     async def one(path: str) -> tuple[str, bytes] | None:

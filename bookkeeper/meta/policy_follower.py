@@ -238,7 +238,7 @@ class PolicyFollower:
         if was is not PolicyState.UNREAD:
             self._note_changes(before, policy)
         if policy != before or was is PolicyState.UNREAD:
-            self._tell()
+            self._notify()
 
     def _note_changes(self, before: Policy, policy: Policy) -> None:
         for change in policy.changes:
@@ -270,9 +270,9 @@ class PolicyFollower:
         self._reason = reason
         if before is PolicyState.UNREAD and self._state is PolicyState.DENYING:
             self._enforced.value = 1
-            self._tell()
+            self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self.observations.clear()
         self.quotas.set_policy(self._policy)
         for callback in self._listeners:

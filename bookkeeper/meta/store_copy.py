@@ -142,7 +142,7 @@ class StoreCopy:
             MetadataError: the source changed meanwhile, or the copy differs from it; the message says where.
         """
         source, target = self._source, self._target
-        instance_id = await self._look(resume)
+        instance_id = await self._inspect(resume)
         self._report.instance_id = instance_id
         if self._report.already:
             return self._report
@@ -172,7 +172,7 @@ class StoreCopy:
 
     # -- look ----------------------------------------------------------------------------------------------
 
-    async def _look(self, resume: bool) -> str:
+    async def _inspect(self, resume: bool) -> str:
         source, target = self._source, self._target
         for place in (source, target):
             await place.store.sync("/")

@@ -52,19 +52,19 @@ class NotifySocket:
 
     def starting(self, stage: str) -> None:
         """The process has come to a stage of its start."""
-        self._tell(f"STATUS=starting: {stage}")
+        self._send(f"STATUS=starting: {stage}")
 
     def ready(self, text: str) -> None:
         """The process serves: ``text`` says where."""
-        self._tell(f"READY=1\nSTATUS={text}")
+        self._send(f"READY=1\nSTATUS={text}")
 
     def stopping(self) -> None:
         """The process was told to end, and does."""
-        self._tell("STOPPING=1\nSTATUS=stopping")
+        self._send("STOPPING=1\nSTATUS=stopping")
 
     def alive(self) -> None:
         """The process lives. Never waits: a sign that is lost is followed by another."""
-        self._tell("WATCHDOG=1", wait_s=0.0)
+        self._send("WATCHDOG=1", wait_s=0.0)
 
     @property
     def alive_every_s(self) -> float | None:
@@ -77,7 +77,7 @@ class NotifySocket:
             self.alive()
             loop.call_later(every_s, self.watch, loop)
 
-    def _tell(self, message: str, *, wait_s: float = SEND_S) -> None:
+    def _send(self, message: str, *, wait_s: float = SEND_S) -> None:
         if self._address is None:
             return
         try:

@@ -35,7 +35,7 @@ class FileTls:
 
     def refresh(self) -> bool:
         try:
-            changed = self._look() != self._stamps
+            changed = self._read_stamps() != self._stamps
         except OSError as error:
             raise ConfigError(f"the TLS files cannot be looked at: {in_words(error)}") from error
         if changed:
@@ -45,21 +45,21 @@ class FileTls:
     @property
     def is_current(self) -> bool:
         """Whether no file has changed since they were last read whole. Raises: OSError."""
-        return self._look() == self._stamps
+        return self._read_stamps() == self._stamps
 
     def _load(self) -> None:
         try:
-            stamps = self._look()  # before reading: what changes meanwhile is read again next time
+            stamps = self._read_stamps()  # before reading: what changes meanwhile is read again next time
             context = _context(self.files)
             certificate = _first_certificate(self.files.cert) if self.files.cert is not None else None
             trusted = "\n".join(_text(path) for path in (self.files.ca, self.files.crl) if path is not None)
-            if self._look() != stamps:
+            if self._read_stamps() != stamps:
                 raise ValueError("they changed while they were read; they are read again with the next look")
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
             raise ConfigError(f"the TLS files cannot be used ({_names(self.files)}): {_why(error)}") from error
         self.context, self.certificate, self.trusted, self._stamps = context, certificate, trusted, stamps
 
-    def _look(self) -> list[_Stamp]:
+    def _read_stamps(self) -> list[_Stamp]:
         stamps = []
         for path in _paths(self.files):
             status = os.stat(path)

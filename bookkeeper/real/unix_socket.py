@@ -102,7 +102,7 @@ async def _in_time(work: Awaitable[T], patience_s: float) -> T:
         raise ConnectionResetError("it neither sends nor takes anything") from None
 
 
-async def ask_unix(path: str, request: bytes) -> AsyncIterator[bytes]:
+async def request_unix(path: str, request: bytes) -> AsyncIterator[bytes]:
     """Send one request line; yield the lines of the answer.
 
     Raises: OSError: nobody listens there, or this user may not connect.

@@ -32,7 +32,7 @@ class WatchedFile(Generic[T]):
             ConfigError: what it says now cannot be used. The value stays; the next call tries again.
         """
         try:
-            changed = self._look() != self._stamp
+            changed = self._read_stamp() != self._stamp
         except OSError as error:
             raise ConfigError(f"{self.path} cannot be read: {in_words(error)}") from error
         if changed:
@@ -41,7 +41,7 @@ class WatchedFile(Generic[T]):
 
     def _read(self) -> tuple[tuple[int, int, int, int], T]:
         try:
-            stamp = self._look()  # before reading: what changes meanwhile is read again
+            stamp = self._read_stamp()  # before reading: what changes meanwhile is read again
             text = read_private(self.path).decode()
         except OSError as error:
             raise ConfigError(f"{self.path} cannot be read: {in_words(error)}") from error
@@ -49,6 +49,6 @@ class WatchedFile(Generic[T]):
             raise ConfigError(f"{self.path} is no text in UTF-8") from error
         return stamp, self._parse(text, self.path)
 
-    def _look(self) -> tuple[int, int, int, int]:
+    def _read_stamp(self) -> tuple[int, int, int, int]:
         found = os.stat(self.path)
         return found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns

@@ -178,7 +178,7 @@ def build_engine(
     updates = LedgerUpdates(state, shared.ledgers, shared.unknowns, commit, reader, lac_waiters, config.inflight_bytes)
     schedule = CompactionSchedule(config, shared.clock())
     scrubber = _scrubber(shared, commit, checkpointer, schedule)
-    reader.found_damage = scrubber.look_at_path
+    reader.found_damage = scrubber.recheck_path
     checkpointer.report_problem = lambda text, error: scrubber.report_problem(text, error)
     return EngineParts(
         state=state,
@@ -346,7 +346,7 @@ def _compactor(
         state=shared.state,
         stats=shared.stats,
         fail=shared.reports.failed,
-        found_damage=scrubber.look_at,
+        found_damage=scrubber.recheck_log,
         found_unindexed=scrubber.suspect_unindexed,
         monotonic=shared.clock,
         call_later=shared.call_later,

@@ -134,14 +134,14 @@ class SimCluster:
         if name not in self.names:
             self.names.append(name)
         self.node(name).start(lambda seams: self._serve(name, seams))
-        await self.until_up(name)
+        await self.wait_until_up(name)
 
     def options_of(self, name: str) -> dict[str, Any]:
         """The options of a bookie's configuration that are not the usual ones."""
         return self._options
 
-    async def until_up(self, *names: str) -> None:
-        """Wait until these bookies (default: all) serve in their present life."""
+    async def wait_until_up(self, *names: str) -> None:
+        """Wait until these bookies (default: all) serve."""
         for name in names or tuple(self.names):
             while not self._serves(name):  # noqa: ASYNC110 - virtual time, and nobody tells
                 await asyncio.sleep(0.01)

@@ -4,7 +4,7 @@
 
     with faults.stopped(cluster, "b1"), faults.slow(cluster, "b2"):
         await ledger.append(b"x")
-    await cluster.until_up()
+    await cluster.wait_until_up()
 
 Bookies are ``b1`` ... ``bN``; the story runs on the node ``client``. Whatever a fault does to a bookie, what was
 acknowledged must stay readable: :meth:`SimCluster.check_acked` asks.
@@ -28,8 +28,8 @@ SLOW_SYNC_S: Final = 2.0
 def stopped(cluster: SimCluster, *bookies: str, power: bool = False) -> Iterator[None]:
     """These bookies' processes end at once, and start again with the end of the block.
 
-    :meth:`SimCluster.until_up` waits until they serve. With ``power`` their machines end, too: what was not synced may
-    be lost.
+    :meth:`SimCluster.wait_until_up` waits until they serve. With ``power`` their machines end, too: what was not
+    synced may be lost.
     """
     for name in bookies:
         cluster.node(name).crash(power=power)

@@ -58,7 +58,7 @@ def _cause(error: BaseException | None) -> BaseException | None:
     return error.__cause__ if isinstance(error, PartlyFailedError) else error
 
 
-async def until_done(begin: Callable[[Done], None]) -> None:
+async def wait_until_done(begin: Callable[[Done], None]) -> None:
     """Begin something and wait until it calls back. Raises: what it ended with."""
     ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 

@@ -30,8 +30,8 @@ from bookkeeper.volumes.disks.serving import ServingVolumes, Volume
 from bookkeeper.volumes.disks.volume_list import VolumeList
 from bookkeeper.volumes.disks.volume_list_file import VolumeListFile
 from bookkeeper.volumes.map.ledger_map import Placements
-from bookkeeper.volumes.map.ledger_places import LedgerPlaces
 from bookkeeper.volumes.map.placement_log import PlacementLog
+from bookkeeper.volumes.map.stored_ledger_map import StoredLedgerMap
 from bookkeeper.volumes.members.members import Members
 from bookkeeper.volumes.members.volume_housekeeping import VolumeScrubbers
 from bookkeeper.volumes.routing.ledger_moves import LedgerMove, LedgerMoves
@@ -58,7 +58,7 @@ class MappedVolumes(Volumes):
         self._serving = serving = ServingVolumes()
         self._log = placement_log
         state, unknowns = DiskState(), UnknownLedgers(placements)
-        places = LedgerPlaces(placements, placement_log)
+        places = StoredLedgerMap(placements, placement_log)
         self.moves: LedgerMoves = LedgerMoves(places)
         """The ledgers that are being moved."""
         scrubber = VolumeScrubbers(lambda: [each.scrubber for each in serving.engines])

@@ -18,7 +18,7 @@ from typing import Final
 from bookkeeper.errors import BookKeeperError, DataUnknownError, NoSuchLedgerError, in_words
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.storage.engine import Engine, PackedEntries
-from bookkeeper.volumes.after_all import until_done
+from bookkeeper.volumes.after_all import wait_until_done
 from bookkeeper.volumes.disks.volume_list import VolumeState
 from bookkeeper.volumes.mapped_volumes import MappedVolumes
 from bookkeeper.volumes.routing.ledger_moves import LedgerMove
@@ -55,7 +55,7 @@ class VolumeDrain:
         while self._serves():
             try:
                 if await self.one_pass() and not members.is_last(self._number):
-                    await until_done(lambda done: members.set_state(self._number, VolumeState.DRAINED, done))
+                    await wait_until_done(lambda done: members.set_state(self._number, VolumeState.DRAINED, done))
                     return
             except Exception as error:
                 log.warning("a ledger directory could not be emptied (%s): it is tried again", in_words(error))
@@ -106,9 +106,9 @@ class VolumeDrain:
         move = self._volumes.begin_move(ledger_id, target)
         try:
             await self._copy(ledger_id, key, source, move)
-            await until_done(lambda done: self._volumes.moves.wait_for_both(move, done))
+            await wait_until_done(lambda done: self._volumes.moves.wait_for_both(move, done))
             self._compare(ledger_id, source, move)
-            await until_done(lambda done: self._volumes.moves.finish(move, done))
+            await wait_until_done(lambda done: self._volumes.moves.finish(move, done))
             self.moved += 1
         finally:
             self._volumes.moves.end(move)
@@ -124,14 +124,14 @@ class VolumeDrain:
                     target.append_entry(ledger_id, key, entry, recovery=True)
                 at = EntryId(at + packed.count)
                 _raise(move)
-                await until_done(target.when_durable)
+                await wait_until_done(target.when_durable)
                 if self._bytes_per_s and (owed := owed + len(packed.body) / self._bytes_per_s) > _NAP_S:
                     await asyncio.sleep(owed)
                     owed = 0.0
         if (explicit := source.explicit_lac(ledger_id)) is not None:
-            await until_done(lambda done: target.set_explicit_lac(ledger_id, key, *explicit, done))
+            await wait_until_done(lambda done: target.set_explicit_lac(ledger_id, key, *explicit, done))
         if source.is_fenced(ledger_id):
-            await until_done(lambda done: target.fence(ledger_id, key, done))
+            await wait_until_done(lambda done: target.fence(ledger_id, key, done))
 
     def _compare(self, ledger_id: LedgerId, source: Engine, move: LedgerMove) -> None:
         """Raises: BookKeeperError: the copy lacks something."""
@@ -155,11 +155,11 @@ def _raise(move: LedgerMove) -> None:
 async def _read(engine: Engine, ledger_id: LedgerId, first: EntryId, count: int) -> PackedEntries:
     got: asyncio.Future[PackedEntries] = asyncio.get_running_loop().create_future()
 
-    def told(packed: PackedEntries | BaseException) -> None:
+    def on_packed(packed: PackedEntries | BaseException) -> None:
         if not got.done():
             got.set_exception(packed) if isinstance(packed, BaseException) else got.set_result(packed)
 
-    engine.read_batch(ledger_id, first, count, BATCH_BYTES, told)
+    engine.read_batch(ledger_id, first, count, BATCH_BYTES, on_packed)
     return await got
 
 

@@ -40,10 +40,10 @@ from bookkeeper.wire.requests import (
     StartTlsReply,
     WriteLac,
     WriteLacReply,
-    asked_ledgers,
     failure,
     ledgers_dropped,
     ledgers_held,
+    requested_ledgers,
     too_large,
 )
 from bookkeeper.wire.status import Status, error_of, status_of
@@ -82,7 +82,6 @@ __all__ = [
     "Status",
     "WriteLac",
     "WriteLacReply",
-    "asked_ledgers",
     "decode_reply",
     "encode_notice",
     "encode_reply",
@@ -93,6 +92,7 @@ __all__ = [
     "ledgers_dropped",
     "ledgers_held",
     "reply_pieces",
+    "requested_ledgers",
     "status_of",
     "too_large",
 ]

@@ -168,7 +168,7 @@ def ledgers_dropped(start: int = 0) -> LedgerId:
     return LedgerId(-2 * start - 2)
 
 
-def asked_ledgers(ledger_id: LedgerId) -> tuple[int, bool]:
+def requested_ledgers(ledger_id: LedgerId) -> tuple[int, bool]:
     """What a ledger id below 0 asks for: from which ledger on, and whether for collected ledgers."""
     return (-ledger_id - 1) // 2, bool((-ledger_id - 1) % 2)
 

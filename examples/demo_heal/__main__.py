@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from bookkeeper.amounts import counted
 from examples.demo_heal.story import HealFacts, HealPlan, HealStory
 from examples.demo_heal.verdict import Wholeness
 from examples.demo_heal.view import HealPicture, HealView
@@ -27,14 +28,14 @@ def story(arguments: argparse.Namespace, directory: Path, children: Children, co
 def last_line(found: Wholeness, facts: HealFacts) -> str:
     """The one line that says it."""
     said = [
-        f"{found.ledgers} ledgers",
-        f"{found.entries} acknowledged entries read back",
-        f"{facts.lost} bookies lost",
+        counted(found.ledgers, "ledger"),
+        f"{counted(found.entries, 'acknowledged entry')} read back",
+        counted(facts.lost, "bookie", "lost", "lost"),
         f"{facts.came_back} came back empty",
         f"{facts.filled} filled up",
         f"{facts.retired} taken out of service",
         f"{facts.bits} bits flipped",
-        f"{facts.deleted} ledgers deleted",
+        counted(facts.deleted, "ledger", "deleted", "deleted"),
         f"{facts.freed_bytes / 1e6:.0f} of {facts.before_bytes / 1e6:.0f} MB freed",
     ]
     return f"heal: whole: {'yes' if found.good else 'no'} ({', '.join(said)})"

@@ -24,6 +24,7 @@ from random import Random
 from typing import Final
 
 from bookkeeper import Operator
+from bookkeeper.amounts import counted
 from bookkeeper.autorecovery.status import status_of
 from bookkeeper.errors import BookKeeperError, NoSuchLedgerError
 from bookkeeper.ids import BookieId
@@ -130,7 +131,9 @@ class HealStory(DemoStory[HealPlan, HealView, HealFacts, Wholeness]):
     async def judge(self) -> Wholeness:
         view, writers = self.view, self._writers
         await writers.stop()
-        view.happened(f"the writers have ended; {writers.acknowledged} entries are expected to read back")
+        view.happened(
+            f"the writers have ended; {counted(writers.acknowledged, 'entry', 'is', 'are')} expected to read back"
+        )
         if not self.plan.sabotage:
             view.waits("every ledger is checked once more, and what is missing is copied")
             await self._until(self._is_checked_anew(), self.plan.heal_s)
@@ -151,7 +154,7 @@ class HealStory(DemoStory[HealPlan, HealView, HealFacts, Wholeness]):
         self.facts.racks += 1
         self.view.happened(
             f"a rack was lost: {' and '.join(RACK)} were killed at once and their directories deleted; "
-            f"{together} ledgers had two copies of an entry there"
+            f"{counted(together, 'ledger')} had two copies of an entry there"
         )
 
         async def healed() -> bool:
@@ -248,7 +251,7 @@ class HealStory(DemoStory[HealPlan, HealView, HealFacts, Wholeness]):
             return await checked() and await self._no_marks()
 
         if await self._heals("b5", healed):
-            self.view.happened(f"{self.picture.repaired - before} ledgers were repaired meanwhile")
+            self.view.happened(f"{counted(self.picture.repaired - before, 'ledger', 'was', 'were')} repaired meanwhile")
 
     async def _delete_half(self) -> None:
         picture, writers = self.picture, self._writers
@@ -261,7 +264,7 @@ class HealStory(DemoStory[HealPlan, HealView, HealFacts, Wholeness]):
             writers.forget(ledger)
             self.facts.deleted += 1
         self.facts.before_bytes = least = before
-        self.view.happened(f"{len(chosen)} ledgers, half of all, were deleted; disks hold {before / 1e6:.0f} MB")
+        self.view.happened(f"{counted(len(chosen), 'ledger')}, half of all, deleted; disks hold {before / 1e6:.0f} MB")
         self.view.waits("the bookies find out, and free the space")
         loop = asyncio.get_running_loop()
         began = changed = loop.time()

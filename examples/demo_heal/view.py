@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from bookkeeper.amounts import counted
 from examples.demo_kit.view import DemoPicture, DemoView
 
 _STYLES: Final = {"writable": "black on green", "read-only": "black on yellow"}
@@ -47,7 +48,8 @@ class HealView(DemoView[HealPicture]):
         p = self.picture
         bookies = ", ".join(f"{name} {state}" for name, state in sorted(p.bookies.items()))
         return (
-            f"{p.ledgers} ledgers, {p.acknowledged} entries acknowledged, {p.under_replicated} under-replicated, "
+            f"{counted(p.ledgers, 'ledger')}, {counted(p.acknowledged, 'entry')} acknowledged, "
+            f"{p.under_replicated} under-replicated, "
             f"{p.copied_bytes / 1e6:.1f} MB copied, {p.stored_bytes / 1e6:.0f} MB on disks; {bookies}"
         )
 
@@ -57,7 +59,10 @@ class HealView(DemoView[HealPicture]):
         table.add_row("ledgers", f"{p.ledgers}", "entries acknowledged", f"{p.acknowledged:,}")
         table.add_row("under-replicated", f"{p.under_replicated}", "stuck", f"{len(p.stuck)}")
         table.add_row(
-            "repaired", f"{p.repaired}", "copied", f"{p.copied_entries:,} entries, {p.copied_bytes / 1e6:.1f} MB"
+            "repaired",
+            f"{p.repaired}",
+            "copied",
+            f"{counted(p.copied_entries, 'entry')}, {p.copied_bytes / 1e6:.1f} MB",
         )
         disks = Table.grid(padding=(0, 3))
         for name, state in sorted(p.bookies.items()):

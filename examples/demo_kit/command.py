@@ -16,7 +16,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table
 
-from bookkeeper.launchers.machine_speed import told
+from bookkeeper.launchers.machine_speed import speed_text
 from examples.demo_kit.cluster import DemoError
 from examples.demo_kit.story import DemoStory
 from examples.processes import Children
@@ -63,7 +63,7 @@ def run_demo(demo: Demo, words: Sequence[str] | None = None) -> int:
     console = Console()
     directory = (arguments.dir or Path(tempfile.mkdtemp(prefix=f"bk-{demo.name}-"))).resolve()
     _say(console, f"everything is in {directory} (logs in {directory / 'logs'}); it may be deleted afterwards")
-    _say(console, told())
+    _say(console, speed_text())
     signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
     began = time.monotonic()
     try:

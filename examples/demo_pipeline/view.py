@@ -8,6 +8,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from bookkeeper.amounts import counted
 from examples.demo_kit.view import DemoPicture, DemoView
 
 
@@ -38,7 +39,7 @@ class PipelineView(DemoView[PipelinePicture]):
         """The picture in one line."""
         p = self.picture
         states = ", ".join(f"{name} {state}" for name, state in sorted(p.processes.items()))
-        segments = ", ".join(f"{name} {count} segments" for name, count in sorted(p.segments.items()))
+        segments = ", ".join(f"{name} {counted(count, 'segment')}" for name, count in sorted(p.segments.items()))
         return (
             f"{p.flights} of {p.flights_in_all} flights appended; batch {p.committed} committed, "
             f"{p.state_rows} groups in Spark's state; {segments}; {states}"
@@ -52,7 +53,7 @@ class PipelineView(DemoView[PipelinePicture]):
         table.add_row("batches", f"planned {p.planned}, committed {p.committed}; the last took {p.trigger_ms} ms")
         table.add_row("state", f"{p.state_rows:,} groups")
         for name, segments in sorted(p.segments.items()):
-            table.add_row(name, f"{segments} segments")
+            table.add_row(name, counted(segments, "segment"))
         styles = {"killed": "red", "lost": "red"}
         states = Text()
         for name, state in sorted(p.processes.items()):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from bookkeeper.amounts import counted
 from examples.demo_kit.command import Demo, run_demo
 from examples.demo_stream.story import StreamFacts, StreamPlan, StreamStory
 from examples.demo_stream.verdict import StreamVerdict
@@ -26,7 +27,7 @@ def story(arguments: argparse.Namespace, directory: Path, children: Children, co
 def last_line(found: StreamVerdict, facts: StreamFacts) -> str:
     """The one line that says it."""
     said = [
-        f"{found.appended} records appended",
+        counted(found.appended, "record", "appended", "appended"),
         f"{found.read} read",
         f"{found.refused} refused as duplicates",
         f"{found.gaps} gaps",
@@ -35,7 +36,7 @@ def last_line(found: StreamVerdict, facts: StreamFacts) -> str:
         f"{facts.bookies_lost} bookie lost",
         f"{facts.gateways_killed} gateway killed",
         f"{facts.rolls} rolls forced",
-        f"{facts.truncated} records truncated",
+        counted(facts.truncated, "record", "truncated", "truncated"),
     ]
     return f"stream: exactly once: {'yes' if found.good else 'no'} ({', '.join(said)})"
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from bookkeeper.amounts import counted
 from examples.demo_stream.flights import number_of
 from segments import AtTime, Gap, StreamError
 from segments.stream import Stream
@@ -57,12 +58,12 @@ class ReadCheck:
         """What is wrong, as lines for people."""
         found = list(self.gaps)
         if self.doubled:
-            found.append(f"{self.name}: {self.doubled} records came twice")
+            found.append(f"{self.name}: {counted(self.doubled, 'record')} came twice")
         if self.missing:
-            found.append(f"{self.name}: {self.missing} records are missing")
+            found.append(f"{self.name}: {counted(self.missing, 'record', 'is', 'are')} missing")
         for producer, count in acknowledged.items():
             if (have := self.next.get(producer, 0)) < count:
-                found.append(f"{self.name}: {producer} has {count} records acknowledged, and {have} were read")
+                found.append(f"{self.name}: {counted(count, 'record')} of {producer} acknowledged, and {have} read")
         return found
 
 

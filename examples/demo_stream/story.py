@@ -23,6 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from bookkeeper.amounts import counted
 from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.launchers.zookeeper import free_port
 from examples.demo_kit.cluster import DemoError, listens
@@ -238,7 +239,7 @@ class StreamStory(DemoStory[StreamPlan, StreamView, StreamFacts, StreamVerdict])
         refused = self._refused.get(self._owner.name, 0)
         self.view.happened(
             f"{self._owner.name} appends, {self.facts.take_over_s[blow]:.1f} s after the blow, its start included; "
-            f"{refused} records that it sent again were refused as duplicates"
+            f"{counted(refused, 'repeated record', 'was', 'were')} refused as duplicates"
         )
 
     async def _lose_bookie(self) -> None:
@@ -304,7 +305,8 @@ class StreamStory(DemoStory[StreamPlan, StreamView, StreamFacts, StreamVerdict])
         self.facts.truncated = sum(segment.records for segment in done.removable)
         removed = await stream.apply_retention()
         self.view.happened(
-            f"{self.facts.truncated} records were truncated, up to the hold; {len(removed.deleted)} ledgers are deleted"
+            f"{counted(self.facts.truncated, 'record', 'was', 'were')} truncated, up to the hold; "
+            f"{counted(len(removed.deleted), 'ledger', 'is', 'are')} deleted"
         )
         async with stream.read() as reader:
             first = await reader.next(timeout=self.plan.limit_s * stretch())

@@ -8,6 +8,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from bookkeeper.amounts import counted
 from examples.demo_kit.view import DemoPicture, DemoView
 from examples.demo_stream.readers import ReadCheck
 
@@ -32,7 +33,7 @@ class StreamView(DemoView[StreamPicture]):
     def summary(self) -> str:
         """The picture in one line."""
         p = self.picture
-        segments = ", ".join(f"{name} {count} segments" for name, count in sorted(p.segments.items()))
+        segments = ", ".join(f"{name} {counted(count, 'segment')}" for name, count in sorted(p.segments.items()))
         readers = ", ".join(f"{check.name} {check.read}" for check in p.readers)
         states = ", ".join(f"{name} {state}" for name, state in sorted(p.processes.items()))
         return (
@@ -47,7 +48,7 @@ class StreamView(DemoView[StreamPicture]):
             table.add_row(producer, f"{count:,} appended")
         table.add_row("duplicates", f"{p.refused:,} refused")
         for name, segments in sorted(p.segments.items()):
-            table.add_row(name, f"{segments} segments")
+            table.add_row(name, counted(segments, "segment"))
         readers = Table.grid(padding=(0, 3))
         for check in p.readers:
             wrong = f"{check.doubled} twice, {check.missing} missing, {len(check.gaps)} gaps"

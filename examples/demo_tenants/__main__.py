@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from bookkeeper.amounts import counted
 from examples.demo_kit.command import Demo, run_demo
 from examples.demo_tenants.story import TenantsFacts, TenantsPlan, TenantsStory
 from examples.demo_tenants.verdict import Loot
@@ -26,7 +27,7 @@ def story(arguments: argparse.Namespace, directory: Path, children: Children, co
 def last_line(found: Loot, facts: TenantsFacts) -> str:
     """The one line that says it."""
     said = [f"{facts.tried} attacks", *(f"{count} {what}" for what, count in found.taken.items())]
-    said += [f"{found.own} entries of their own read back", f"{len(found.lost)} of their own lost"]
+    said += [f"{counted(found.own, 'entry')} of their own read back", f"{len(found.lost)} of their own lost"]
     return f"tenants: nobody got what was not his: {'yes' if found.good else 'no'} ({', '.join(said)})"
 
 

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bookkeeper import BookKeeper, ClientConfig
+from bookkeeper.amounts import counted
 from bookkeeper.errors import BookKeeperError, in_words
 from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.launchers.zookeeper import free_port
@@ -212,12 +213,12 @@ class TenantsStory(DemoStory[TenantsPlan, TenantsView, TenantsFacts, Loot]):
         self.facts.tried += 2
         self.loot.read += await read_all(self._blue.client, list(self._red.written))
         self.loot.read += await read_all(self._red.client, list(self._blue.written))
-        self.view.happened(f"blue and red tried to read each other's ledgers: {self.loot.read} entries")
+        self.view.happened(f"blue and red tried to read each other's ledgers: {counted(self.loot.read, 'entry')}")
 
     async def _end_reds_writer(self) -> None:
         self.facts.tried += 1
         self.loot.ended += await end_writer(self._blue.client, await self._reds_open())
-        self.view.happened(f"blue tried to end red's writer: {self.loot.ended} bookies fenced it")
+        self.view.happened(f"blue tried to end red's writer: {counted(self.loot.ended, 'bookie')} fenced it")
 
     async def _reds_open(self) -> int:
         red = self._red
@@ -322,8 +323,8 @@ class TenantsStory(DemoStory[TenantsPlan, TenantsView, TenantsFacts, Loot]):
         allowed = admitted_at_most(ADDS_PER_S, self.facts.flood_s)
         self.loot.over_quota += max(0, self.facts.flood - allowed)
         self.view.happened(
-            f"blue wrote as fast as it could: {self.facts.flood} entries in {self.facts.flood_s:.1f} s, and red "
-            f"{self._red.acknowledged - before} meanwhile"
+            f"blue wrote as fast as it could: {counted(self.facts.flood, 'entry')} in {self.facts.flood_s:.1f} s, "
+            f"and red {self._red.acknowledged - before} meanwhile"
         )
 
     # -- the end ------------------------------------------------------------------------------------------

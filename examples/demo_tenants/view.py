@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from rich.console import RenderableType
 from rich.table import Table
 
+from bookkeeper.amounts import counted
 from examples.demo_kit.view import DemoPicture, DemoView
 from examples.demo_tenants.tenants import TenantProgram
 from examples.demo_tenants.verdict import Loot
@@ -35,7 +36,11 @@ class TenantsView(DemoView[TenantsPicture]):
     def rows(self) -> list[RenderableType]:
         table = Table.grid(padding=(0, 3))
         for each in self.picture.programs:
-            table.add_row(each.tenant, f"{each.acknowledged} entries in {len(each.written)} ledgers", each.ended)
+            table.add_row(
+                each.tenant,
+                f"{counted(each.acknowledged, 'entry')} in {counted(len(each.written), 'ledger')}",
+                each.ended,
+            )
         loot = Table.grid(padding=(0, 3))
         for what, count in self.picture.loot.taken.items():
             loot.add_row(what, str(count))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from bookkeeper.amounts import counted
 from examples.demo_kit.cluster import DemoError
 from examples.demo_kit.command import Demo, run_demo
 from examples.flights.story import FlightFacts, FlightPlan, FlightStory
@@ -35,10 +36,10 @@ def last_line(verdict: Verdict, facts: FlightFacts) -> str:
     """The one line that says it."""
     answer = "yes" if verdict.exactly_once else "no"
     said = [
-        f"{verdict.batches} batches",
-        f"{verdict.rows} rows",
-        f"{verdict.replayed} batches replayed",
-        f"driver killed {facts.driver_killed} times",
+        counted(verdict.batches, "batch"),
+        counted(verdict.rows, "row"),
+        counted(verdict.replayed, "batch", "replayed", "replayed"),
+        f"driver killed {counted(facts.driver_killed, 'time')}",
         f"bookie lost {facts.bookie_lost}",
         f"gateway killed {facts.gateway_killed}",
         f"zombie refused {facts.zombie_refused}",

@@ -12,6 +12,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from bookkeeper.amounts import counted
 from examples.demo_kit.view import DemoPicture, DemoView
 from examples.flights.data import ROWS
 
@@ -66,9 +67,10 @@ class FlightView(DemoView[FlightPicture]):
         p = self.picture
         up = sum(state == "up" for state in p.bookies.values())
         return (
-            f"batch {p.batches}, {p.rows:,} rows, {p.rows_per_s:,.0f} rows/s; walCommit {_median(p.wal_ms)}, "
-            f"state commit {_median(p.state_ms)}, commitOffsets {_median(p.commit_ms)}; "
-            f"{up} of {len(p.bookies)} bookies up, {p.ledgers} ledgers, {p.bytes_stored / 1e6:.1f} MB stored"
+            f"batch {p.batches}, {counted(p.rows, 'row')}, {p.rows_per_s:,.0f} a second; "
+            f"walCommit {_median(p.wal_ms)}, state commit {_median(p.state_ms)}, commitOffsets {_median(p.commit_ms)}; "
+            f"{up} of {counted(len(p.bookies), 'bookie')} up, {counted(p.ledgers, 'ledger')}, "
+            f"{p.bytes_stored / 1e6:.1f} MB stored"
         )
 
     def rows(self) -> list[RenderableType]:

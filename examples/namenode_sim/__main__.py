@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from bookkeeper.amounts import counted
 from examples.demo_kit.command import Demo, run_demo
 from examples.namenode_sim.audit import NameNodeVerdict
 from examples.namenode_sim.story import NameNodeFacts, NameNodePlan, NameNodeStory
@@ -27,7 +28,7 @@ def last_line(found: NameNodeVerdict, facts: NameNodeFacts) -> str:
     """The one line that says it."""
     said = [
         f"{found.acknowledged} requests acknowledged",
-        f"{found.edits} edits",
+        counted(found.edits, "edit"),
         f"{len(found.lost)} lost",
         f"{len(found.doubled)} applied twice",
         f"{facts.killed} active replica killed",

@@ -27,6 +27,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
+from bookkeeper.amounts import counted
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.launchers.waiting import StalledError, until_async
@@ -190,7 +191,9 @@ class NameNodeStory(DemoStory[NameNodePlan, NameNodeView, NameNodeFacts, NameNod
                         compared += 1
         except JournalError as error:
             return [f"the copy of {name} cannot be compared with the journal: {error}"]
-        self.view.happened(f"the copy of {name} has the same {compared} edits as the journal, up to edit {last}")
+        self.view.happened(
+            f"{counted(compared, 'edit')} of the copy of {name} are those of the journal, up to edit {last}"
+        )
         return []
 
     # -- the blows ----------------------------------------------------------------------------------------
@@ -269,7 +272,7 @@ class NameNodeStory(DemoStory[NameNodePlan, NameNodeView, NameNodeFacts, NameNod
                 async with aclosing(reader.read(segment, segment.first)) as batches:
                     async for batch in batches:
                         read += len(batch.ops())
-        self.view.happened(f"{read} edits were read back all the same: a damaged copy is not believed")
+        self.view.happened(f"{counted(read, 'edit', 'was', 'were')} read back: readers reject damaged copies")
 
     async def _damage_records(self) -> None:
         """One copy of each record of a segment is damaged, on one bookie after the other: whoever reads meets some.
@@ -295,7 +298,7 @@ class NameNodeStory(DemoStory[NameNodePlan, NameNodeView, NameNodeFacts, NameNod
 
         await self._until(is_met, "a bookie is asked for a damaged record")
         self.view.happened(
-            f"one copy of each of {len(entries)} records of segment {segment} was damaged: bookies refused "
+            f"one copy of each of {counted(len(entries), 'record')} of segment {segment} was damaged: bookies refused "
             f"{self.facts.damaged_met} reads, and other copies were read"
         )
 

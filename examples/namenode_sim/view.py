@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from bookkeeper.amounts import counted
 from examples.demo_kit.view import DemoPicture, DemoView
 
 _STYLES: Final = {"active": "black on green", "standby": "black on cyan", "becoming active": "black on yellow"}
@@ -43,8 +44,8 @@ class NameNodeView(DemoView[NameNodePicture]):
             for name, said in sorted(p.replicas.items())
         )
         return (
-            f"{p.acknowledged} requests acknowledged, {p.repeated} asked again, {p.audited} edits audited, "
-            f"{len(p.checkpoints)} checkpoints, {p.segments} segments; {replicas}"
+            f"{p.acknowledged} requests acknowledged, {p.repeated} asked again, {counted(p.audited, 'edit')} audited, "
+            f"{counted(len(p.checkpoints), 'checkpoint')}, {counted(p.segments, 'segment')}; {replicas}"
         )
 
     def rows(self) -> list[RenderableType]:
@@ -58,7 +59,8 @@ class NameNodeView(DemoView[NameNodePicture]):
             role = Text(f" {said['role']} ", style=_STYLES.get(said["role"], "white on red"))
             facts = (
                 f"edit {said['txid']:,}, {said['answered']:,} answered, {said['repeated']} known already, "
-                f"{said['offered']} checkpoints offered, {said['adopted']} adopted, fenced {said['fenced']} times"
+                f"{counted(said['offered'], 'checkpoint')} offered, {said['adopted']} adopted, "
+                f"fenced {counted(said['fenced'], 'time')}"
                 if "txid" in said
                 else ""
             )

@@ -145,13 +145,13 @@ class FileReader(JournalReader, DescribableReader):
     async def changed(self, timeout_s: float) -> None:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
-        while (look := await self._steps.submit(self._look)) == self._seen:
+        while (look := await self._steps.submit(self._signature)) == self._seen:
             if (left := deadline - loop.time()) <= 0:
                 return
             await asyncio.sleep(min(left, _POLL_S))
         self._seen = look
 
-    def _look(self) -> tuple[object, ...]:
+    def _signature(self) -> tuple[object, ...]:
         names = [name for name in self._place.files.list(self._place.directory) if form.parse_name(name)]
         sizes: list[int] = []
         for name in [name for name in names if name.startswith("edits_inprogress_")]:

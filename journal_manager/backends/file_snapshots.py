@@ -107,7 +107,7 @@ class FileSnapshots(SnapshotStore):
         self._place, self._files, self._steps = place, place.files, steps
 
     async def list(self) -> tuple[SnapshotInfo, ...]:
-        return await self._steps.submit(lambda: kept(self._place))
+        return await self._steps.submit(lambda: valid_snapshots(self._place))
 
     async def read(self, at: TxId) -> AsyncGenerator[bytes, None]:
         path = self._place.path(snapshot_name(at))
@@ -193,7 +193,7 @@ class FileSnapshotKeeper:
         self._place.ensure_current(self._token)
         state = self._place.state()
         offered = listed(self._place, "offered")
-        good, useless = adoptable(offered, kept(self._place), durable, state.discarded, state.needs_snapshot)
+        good, useless = adoptable(offered, valid_snapshots(self._place), durable, state.discarded, state.needs_snapshot)
         for info in good:
             self._place.rename_as_owner(self._token, offered_name(info.at, info.epoch), snapshot_name(info.at))
         for info in useless:
@@ -238,7 +238,7 @@ class FileSnapshotKeeper:
         self._steps.close()
 
 
-def kept(place: JournalDirectory) -> tuple[SnapshotInfo, ...]:
+def valid_snapshots(place: JournalDirectory) -> tuple[SnapshotInfo, ...]:
     """The snapshots, oldest first. The record is read last, so that nothing that is discarded meanwhile is missed."""
     found = listed(place, "snapshot")
     discarded = place.state().discarded

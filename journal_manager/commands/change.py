@@ -98,7 +98,7 @@ def recover(as_json: bool, yes: bool, uri: str) -> None:
     metavar="N",
     help=f"Edits before the oldest kept snapshot that stay.  [default: {USUAL.extra_txns}]",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be removed. This does not take the journal over.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed. This does not take the journal over.")
 @take_over_option
 @journal_argument
 def purge(
@@ -122,7 +122,7 @@ def purge(
             planned = plan_retention(policy, [info.at for info in await store.list()], await reader.segments())
             return planned.snapshots, planned.purge_below
 
-    async def look() -> tuple[tuple[int, ...], tuple[SegmentInfo, ...]]:
+    async def read_plan() -> tuple[tuple[int, ...], tuple[SegmentInfo, ...]]:
         async with await open_reader(uri) as reader:
             snapshots, purge_below = await plan(reader)
             return snapshots, purgeable(await reader.segments(), purge_below)
@@ -135,7 +135,7 @@ def purge(
             left = {info.at for info in await store.list()}
         return tuple(at for at in snapshots if at not in left), await writer.purge(purge_below)
 
-    snapshots, gone = complete(look()) if dry_run else as_owner(uri, yes, remove)
+    snapshots, gone = complete(read_plan()) if dry_run else as_owner(uri, yes, remove)
     verb = "would be removed" if dry_run else "removed"
     for at in snapshots:
         click.echo(f"{verb}: the snapshot at edit {at}")

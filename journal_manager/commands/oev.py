@@ -31,7 +31,7 @@ _PIECE_BYTES: Final = 1 << 20
     show_default=True,
     help="XML as hdfs oev prints it, or one line of JSON for each edit.",
 )
-@click.option("--recover", is_flag=True, help="Step over damage to the next whole edit, and say what was left out.")
+@click.option("--recover", is_flag=True, help="Skip damage up to the next whole edit, and report what was skipped.")
 def oev(file: BinaryIO, style: str, recover: bool) -> None:
     """Show the edits of an HDFS edits FILE (- reads standard input).
 
@@ -44,7 +44,7 @@ def oev(file: BinaryIO, style: str, recover: bool) -> None:
     except JournalError as error:
         raise click.ClickException(str(error)) from error
     for offset, count in reader.skipped:
-        click.echo(f"{count} bytes at byte {offset} are no edit, and were left out", err=True)
+        click.echo(f"{count} bytes at byte {offset} are not an edit, and were skipped", err=True)
 
 
 def _lines(reader: EditsReader, file: BinaryIO, style: str) -> Iterator[str]:

@@ -52,7 +52,7 @@ class KnownEdits:
                 raise ReplicaFailedError(
                     f"segment {segment} of the journal was begun in epoch {segment.epoch}, and this replica knows "
                     f"edits up to {self.txid} that were durable in epoch {self.epoch} already: other edits have got "
-                    f"their ids without that they were discarded; {ADVICE}"
+                    f"their ids, although those were not discarded; {ADVICE}"
                 )
 
     def ensure_reached(self, last: TxId, known: str = "this replica knows durable edits") -> None:

@@ -1,7 +1,7 @@
 """A program whose state is replicated by a journal: one replica is active, the others stand by.
 
     async with replicated("bk:accounts", machine, name="10.0.0.1:7000", metadata="zk://…") as replica:
-        await replica.until_active()
+        await replica.wait_until_active()
         answer = await replica.submit(b"deposit 5")            # durable, applied once, on every replica
         balance = await replica.read(lambda: machine.balance)  # what was answered anywhere before is seen
 
@@ -177,7 +177,7 @@ class ReplicatedProgram:
             await log.sync(self._replica.applied)
         return value
 
-    async def until_active(self) -> None:
+    async def wait_until_active(self) -> None:
         """Wait until this replica is the active one. Raises ReplicaFailedError, JournalClosedError."""
         while self._log is None:
             self._ensure_usable()
@@ -257,7 +257,7 @@ class ReplicatedProgram:
 
     async def _give_up(self, error: Exception) -> None:
         """The program's state cannot be trusted any more, or an invariant does not hold: leave it to the others."""
-        logger.critical("this replica takes no more part: %s", error, exc_info=error)
+        logger.critical("this replica has failed: %s", error, exc_info=error)
         self._problem = error
         self._replica.fail()
         log, self._log = self._log, None
@@ -317,7 +317,7 @@ class ReplicatedProgram:
                 more = await self._state.replay(runs, snapshots.is_due)
                 self._problem = lacking
                 if not more:
-                    await snapshots.look()
+                    await snapshots.refresh()
                 if snapshots.is_due():
                     await snapshots.offer()
                 if not more:
@@ -441,7 +441,7 @@ class ReplicatedProgram:
         if self._closed:
             raise JournalClosedError("this replica was closed")
         if self._replica.role is ReplicaRole.FAILED:
-            raise ReplicaFailedError(f"this replica takes no more part: {self._problem}") from self._problem
+            raise ReplicaFailedError(f"this replica has failed: {self._problem}") from self._problem
 
     async def _pause(self, error: Exception) -> None:
         if self._problem is None:

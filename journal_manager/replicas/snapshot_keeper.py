@@ -53,7 +53,7 @@ class SnapshotKeeper:
         # What was known before may have been discarded, and its ids are used again.
         self._schedule.begin_at(NOTHING if newest is None else newest.at, asyncio.get_running_loop().time())
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """Ask the store which snapshot is the newest, if the one that is known is ahead of the state: it may have been
         discarded. Raises JournalError."""
         if self.newest <= self._replica.applied:
@@ -69,10 +69,10 @@ class SnapshotKeeper:
         try:
             async with await self._opens_store() as store:
                 for info in await store.list():
-                    self._kept(info.at)
+                    self._on_snapshot(info.at)
                 if self.is_due():
                     await store.offer(at, self._state.content(), epoch=epoch)
-                    self._kept(at)
+                    self._on_snapshot(at)
         except JournalError as error:
             self._postpone(error)
 
@@ -87,7 +87,7 @@ class SnapshotKeeper:
         content = list(self._state.content())  # in one turn of the loop
         await log.sync(at)
         info = await log.save_snapshot(at, content)
-        self._kept(at)
+        self._on_snapshot(at)
         await self._retain(log)
         return info
 
@@ -119,7 +119,7 @@ class SnapshotKeeper:
             try:
                 adopted = await log.adopt_snapshots()
                 for info in adopted:
-                    self._kept(info.at)
+                    self._on_snapshot(info.at)
                 if adopted:
                     await self._retain(log)
                 elif self.is_due(active=True):
@@ -127,8 +127,8 @@ class SnapshotKeeper:
             except Exception as error:
                 self._postpone(error)  # if the log itself has failed, that is noticed elsewhere
 
-    def _kept(self, at: TxId) -> None:
-        self._schedule.kept(at, asyncio.get_running_loop().time())
+    def _on_snapshot(self, at: TxId) -> None:
+        self._schedule.on_snapshot(at, asyncio.get_running_loop().time())
 
     def _postpone(self, error: Exception) -> None:
         self._schedule.postpone(asyncio.get_running_loop().time())

@@ -38,7 +38,7 @@ class CheckpointSchedule:
         """The edit of the newest snapshot that is known."""
         self._since = now
 
-    def kept(self, at: TxId, now: float) -> None:
+    def on_snapshot(self, at: TxId, now: float) -> None:
         """There is a snapshot at ``at``. One that is older than the newest changes nothing."""
         if at > self.newest:
             self.newest, self._since = at, now

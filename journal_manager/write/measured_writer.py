@@ -147,9 +147,9 @@ class _MeasuredSegment(SegmentWriter):
         except BaseException as error:
             self._stats.ended(ticket, error)
             raise
-        return self._until_durable(ticket, appended)
+        return self._wait_until_durable(ticket, appended)
 
-    async def _until_durable(self, ticket: tuple[Batch, float], appended: Awaitable[None]) -> None:
+    async def _wait_until_durable(self, ticket: tuple[Batch, float], appended: Awaitable[None]) -> None:
         try:
             await appended
         except BaseException as error:

@@ -346,7 +346,7 @@ class StreamChain:
         )
         return published.checked(since=max(0, len(self.recent) - 1))
 
-    def tell(self, ledger_id: int, contents: SegmentContents, now_ms: int) -> StreamChain:
+    def add_producer_segment(self, ledger_id: int, contents: SegmentContents, now_ms: int) -> StreamChain:
         """Append a completed segment without records, which tells of the stream's producers. Done before: no change.
 
         Raises: as publish.

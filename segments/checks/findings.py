@@ -142,28 +142,28 @@ def find_problems(account: StreamAccount) -> tuple[Finding, ...]:
 def _of_segment(account: StreamAccount, segment: StreamSegment, twice: bool) -> Iterator[Finding]:
     number, ledger = segment.number, segment.ledger_id
 
-    def say(problem: Problem, text: str) -> Finding:
+    def finding(problem: Problem, text: str) -> Finding:
         return Finding(problem, account.stream, f"segment {number}: {text}", number, ledger)
 
     if twice:
-        yield say(Problem.LEDGER_TWICE, f"ledger {ledger} is an earlier segment's, too")
+        yield finding(Problem.LEDGER_TWICE, f"ledger {ledger} is an earlier segment's, too")
     facts = account.ledgers.get(ledger)
     if facts is None:
         if segment.is_open:
-            yield say(Problem.OPEN_LEDGER_MISSING, f"it is open, and ledger {ledger} is gone")
+            yield finding(Problem.OPEN_LEDGER_MISSING, f"it is open, and ledger {ledger} is gone")
         else:
-            yield say(
+            yield finding(
                 Problem.LEDGER_MISSING, f"ledger {ledger} is gone, and {counted(segment.records, 'record')} with it"
             )
         return
     if facts.stream != account.stream_id:
         owner = "no stream" if facts.stream is None else f"stream {facts.stream}"
-        yield say(Problem.LEDGER_FOREIGN, f"ledger {ledger} was made for {owner}")
+        yield finding(Problem.LEDGER_FOREIGN, f"ledger {ledger} was made for {owner}")
     if not segment.is_open:
         if not facts.closed:
-            yield say(Problem.LEDGER_NOT_CLOSED, f"it is completed, and ledger {ledger} is not closed")
+            yield finding(Problem.LEDGER_NOT_CLOSED, f"it is completed, and ledger {ledger} is not closed")
         elif facts.last_entry != segment.contents.last_entry:
-            yield say(
+            yield finding(
                 Problem.LEDGER_LENGTH,
                 f"it ends at entry {segment.contents.last_entry}, and ledger {ledger} at {facts.last_entry}",
             )
@@ -174,13 +174,13 @@ def _of_segment(account: StreamAccount, segment: StreamSegment, twice: bool) -> 
 def _of_scan(stream: str, segment: StreamSegment, scan: ScannedSegment) -> Iterator[Finding]:
     number, ledger = segment.number, segment.ledger_id
 
-    def say(problem: Problem, text: str) -> Finding:
+    def finding(problem: Problem, text: str) -> Finding:
         return Finding(problem, stream, f"segment {number}: {text}", number, ledger)
 
     for text in scan.damaged:
-        yield say(Problem.ENTRY_DAMAGED, text)
+        yield finding(Problem.ENTRY_DAMAGED, text)
     if scan.start_seq_no is not None and scan.start_seq_no != segment.start_seq_no:
-        yield say(
+        yield finding(
             Problem.SEQUENCE,
             f"its first record has sequence number {scan.start_seq_no}, and the stream's node says "
             f"{segment.start_seq_no}",
@@ -189,16 +189,16 @@ def _of_scan(stream: str, segment: StreamSegment, scan: ScannedSegment) -> Itera
         return
     said, has = segment.contents, scan.contents
     if said.records != has.records:
-        yield say(
+        yield finding(
             Problem.COUNT, f"it holds {counted(has.records, 'record')}, and the stream's node says {said.records}"
         )
     if said.last != has.last:
-        yield say(
+        yield finding(
             Problem.LAST, f"its last record is at {_place(has.last)}, and the stream's node says {_place(said.last)}"
         )
     rest = replace(has, records=said.records, last=said.last, last_entry=said.last_entry)
     if said.last_entry == has.last_entry and said != rest:
-        yield say(Problem.STATISTICS, "its times, transaction ids or sizes are not those of its records")
+        yield finding(Problem.STATISTICS, "its times, transaction ids or sizes are not those of its records")
 
 
 def _place(last: tuple[int, int] | None) -> str:

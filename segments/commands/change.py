@@ -15,11 +15,11 @@ from segments.commands.shared import (
     PositionType,
     complete,
     dry_run_option,
+    position_text,
     segment_row,
     settings_option,
     stream_argument,
     streams_at,
-    told,
     with_stream,
     yes_option,
 )
@@ -78,14 +78,14 @@ def rename(metadata: str, old: str, new: str) -> None:
             await namespace.rename(old, new)
 
     complete(work(), changes=True)
-    click.echo(f"{old} is named {new} now")
+    click.echo(f"{old} has the name {new} now")
 
 
 @click.command()
 @metadata_option
 @yes_option
 @dry_run_option
-@click.option("--force", is_flag=True, help="Also if a hold is on it.")
+@click.option("--force", is_flag=True, help="Delete it even if a hold is on it.")
 @stream_argument
 def delete(metadata: str, yes: bool, dry_run: bool, force: bool, name: str) -> None:
     """Delete a stream with its records, cursors and holds, and fence its writer.
@@ -115,8 +115,8 @@ def delete(metadata: str, yes: bool, dry_run: bool, force: bool, name: str) -> N
 @json_option
 @yes_option
 @dry_run_option
-@click.option("--before", type=PositionType(), required=True, metavar="PLACE", help="The first record that stays.")
-@click.option("--up-to-holds", is_flag=True, help="Where a hold is in the way, go only as far as it.")
+@click.option("--before", type=PositionType(), required=True, metavar="PLACE", help="The first record to keep.")
+@click.option("--up-to-holds", is_flag=True, help="If a hold is in the way, stop there.")
 @click.option("--keep-ledgers", is_flag=True, help="Only hide the records; bk stream purge frees the space.")
 @stream_argument
 def truncate(
@@ -146,8 +146,8 @@ def truncate(
     if as_json:
         print_json(
             {
-                "was": told(result.was),
-                "start": told(result.start),
+                "was": position_text(result.was),
+                "start": position_text(result.start),
                 "held_by": None if result.held_by is None else result.held_by.name,
                 "removable": [segment.number for segment in result.removable],
                 "deleted_ledgers": list(deleted),
@@ -200,7 +200,7 @@ def purge(metadata: str, as_json: bool, dry_run: bool, name: str) -> None:
 @stream_argument
 def roll(metadata: str, as_json: bool, yes: bool, name: str) -> None:
     """End the open segment. This takes the stream over: a running writer is fenced."""
-    _ask_to_take_over(metadata, name, yes)
+    _confirm_take_over(metadata, name, yes)
     ended = with_stream(metadata, name, lambda stream: stream.roll(), changes=True)
     if as_json:
         print_json(None if ended is None else segment_row(ended))
@@ -217,15 +217,15 @@ def roll(metadata: str, as_json: bool, yes: bool, name: str) -> None:
 @stream_argument
 def seal(metadata: str, as_json: bool, yes: bool, name: str) -> None:
     """End a stream for good: nothing can be appended any more. What it holds stays readable."""
-    _ask_to_take_over(metadata, name, yes, "This seals it for ever.")
+    _confirm_take_over(metadata, name, yes, "This seals it for ever.")
     last = with_stream(metadata, name, lambda stream: stream.seal(), changes=True)
     if as_json:
-        print_json({"stream": name, "last": told(last)})
+        print_json({"stream": name, "last": position_text(last)})
     else:
         click.echo(f"{name} is sealed; " + ("it is empty" if last is None else f"its last record is at {last}"))
 
 
-def _ask_to_take_over(metadata: str, name: str, yes: bool, more: str = "") -> None:
+def _confirm_take_over(metadata: str, name: str, yes: bool, more: str = "") -> None:
     """The gateway that owns a stream does it without a take-over; nothing to ask then but for what is for ever."""
     taken = "" if is_gateway_uri(metadata) else f"This takes {name} over: a program that writes to it now is fenced."
     text = f"{taken} {more}".strip()

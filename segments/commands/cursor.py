@@ -13,9 +13,9 @@ from bookkeeper.option_types import WholeNumber
 from segments.commands.shared import (
     PositionType,
     dry_run_option,
+    position_text,
     print_rows,
     stream_argument,
-    told,
     with_stream,
     yes_option,
 )
@@ -46,7 +46,7 @@ def list_cursors(metadata: str, as_json: bool, name: str) -> None:
         return [
             {
                 "cursor": each,
-                "needs": told(state.mark.position),
+                "needs": position_text(state.mark.position),
                 "owner": state.owner or None,
                 "records_left": (await stream.cursor(each).backlog()).records,
             }
@@ -66,12 +66,12 @@ def list_cursors(metadata: str, as_json: bool, name: str) -> None:
 def show(metadata: str, as_json: bool, name: str, cursor_name: str) -> None:
     """Show a cursor: its place, its owner, how far it is behind, its properties."""
 
-    async def look(stream: Stream) -> tuple[CursorState, Lag]:
+    async def read_cursor(stream: Stream) -> tuple[CursorState, Lag]:
         found = stream.cursor(cursor_name)
         return await found.state(), await found.backlog(precise=True)
 
-    state, backlog = with_stream(metadata, name, look)
-    needs, version, done_beyond = told(state.mark.position), state.version.number, state.ranges.records
+    state, backlog = with_stream(metadata, name, read_cursor)
+    needs, version, done_beyond = position_text(state.mark.position), state.version.number, state.ranges.records
     if as_json:
         print_json(
             {
@@ -103,8 +103,8 @@ def show(metadata: str, as_json: bool, name: str, cursor_name: str) -> None:
 @cursor.command("set")
 @metadata_option
 @dry_run_option
-@click.option("--to", "place", type=PositionType(), required=True, metavar="PLACE", help="The record that comes next.")
-@click.option("--force", is_flag=True, help="Also if somebody uses the cursor, or its record is damaged.")
+@click.option("--to", "place", type=PositionType(), required=True, metavar="PLACE", help="The next record to deliver.")
+@click.option("--force", is_flag=True, help="Even if the cursor is in use, or its node is damaged.")
 @stream_argument
 @click.argument("cursor_name", metavar="CURSOR")
 def set_command(metadata: str, dry_run: bool, place: Seek, force: bool, name: str, cursor_name: str) -> None:
@@ -135,7 +135,7 @@ def history(metadata: str, as_json: bool, name: str, cursor_name: str) -> None:
     rows = [
         {
             "version": each.number,
-            "needs": told(each.mark.position),
+            "needs": position_text(each.mark.position),
             "change": each.change.name.lower(),
             "at": from_ms(each.changed_ms).isoformat(timespec="seconds"),
         }
@@ -149,7 +149,7 @@ def history(metadata: str, as_json: bool, name: str, cursor_name: str) -> None:
 
 @cursor.command()
 @metadata_option
-@click.option("--force", is_flag=True, help="Also if somebody uses the cursor.")
+@click.option("--force", is_flag=True, help="Even if the cursor is in use.")
 @stream_argument
 @click.argument("cursor_name", metavar="CURSOR")
 @click.argument("version", type=WholeNumber(1))

@@ -14,11 +14,11 @@ from segments.commands.shared import (
     HOLD_COLUMNS,
     complete,
     hold_row,
+    position_text,
     print_rows,
     segment_row,
     stream_argument,
     streams_at,
-    told,
     with_stream,
 )
 from segments.retention.retention import RetentionReport
@@ -46,7 +46,7 @@ def list_command(metadata: str, as_json: bool, prefix: str) -> None:
                     "records": info.records,
                     "truncated": info.truncated,
                     "bytes": info.bytes,
-                    "start": told(info.start),
+                    "start": position_text(info.start),
                 }
                 async for info in namespace.infos(prefix)
             ]
@@ -76,8 +76,8 @@ def show(metadata: str, as_json: bool, name: str) -> None:
         "location": shown.location or None,
         "epoch": info.epoch,
         "sealed": info.sealed,
-        "start": told(info.start),
-        "last": told(shown.last),
+        "start": position_text(info.start),
+        "last": position_text(shown.last),
         "records": info.records,
         "truncated": info.truncated,
         "bytes": info.bytes,
@@ -85,7 +85,7 @@ def show(metadata: str, as_json: bool, name: str) -> None:
         "removing": list(shown.removing),
         "settings": asdict(shown.config),
         "segments": _segment_rows(shown),
-        "cursors": [{"cursor": each.name, "needs": told(each.needs)} for each in shown.cursors],
+        "cursors": [{"cursor": each.name, "needs": position_text(each.needs)} for each in shown.cursors],
         "holds": [hold_row(hold, shown.at_ms) for hold in shown.holds],
     }
     if as_json:
@@ -178,7 +178,7 @@ def explain(metadata: str, as_json: bool, name: str) -> None:
 def report_document(report: RetentionReport) -> dict[str, object]:
     """A report of retention as JSON."""
     return {
-        "start": told(report.start),
+        "start": position_text(report.start),
         "expired_cursors": list(report.expired_cursors),
         "segments": [
             {

@@ -18,10 +18,10 @@ from segments.commands.shared import (
     complete,
     from_option,
     place_option,
+    position_text,
     stream_argument,
     streams_at,
     to_option,
-    told,
     with_stream,
 )
 from segments.errors import StreamError
@@ -36,7 +36,7 @@ gap_option = click.option(
     type=click.Choice(["raise", "yield", "skip"]),
     default="raise",
     show_default=True,
-    help="Where records are missing: fail, say so on standard error and go on, or go on silently.",
+    help="Where records are missing: fail, report them on standard error and go on, or go on silently.",
 )
 lines_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document per line, bytes in base64."
@@ -90,7 +90,7 @@ def append(
         with Interruption() as asked:
             async with streams_at(metadata, makes=makes) as namespace:
                 stream = await namespace.open(name, create=makes)
-                asked.tell(lines.open(stream.config.limits.record_bytes).stop)
+                asked.on_interrupt(lines.open(stream.config.limits.record_bytes).stop)
                 try:
                     async with sender(stream, producer, behind_gateway=is_gateway_uri(metadata)) as to:
                         await append_lines(lines, to, done, seq=seq)
@@ -109,8 +109,8 @@ def append(
             {
                 "records": done.records,
                 "duplicates": done.duplicates,
-                "first": told(None if done.first is None else done.first.position),
-                "last": told(None if done.last is None else done.last.last),
+                "first": position_text(None if done.first is None else done.first.position),
+                "last": position_text(None if done.last is None else done.last.last),
             }
         )
     else:
@@ -186,11 +186,18 @@ def _base64(value: bytes | None) -> str | None:
 
 def _print_gap(gap: Gap, as_json: bool) -> None:
     if as_json:
-        print_json({"gap": gap.kind.value, "first": told(gap.first), "last": told(gap.last), "records": gap.records})
+        print_json(
+            {
+                "gap": gap.kind.value,
+                "first": position_text(gap.first),
+                "last": position_text(gap.last),
+                "records": gap.records,
+            }
+        )
     else:
         how_many = "records" if gap.records is None else counted(gap.records, "record")
         why = f"{gap.kind.value}: {gap.detail}" if gap.detail else gap.kind.value
-        click.echo(f"bk: missing are {how_many} from {gap.first} to {gap.last} ({why})", err=True)
+        click.echo(f"bk: missing: {how_many} from {gap.first} to {gap.last} ({why})", err=True)
 
 
 @click.command()

@@ -31,8 +31,8 @@ def stream_argument(function: F) -> F:
 
 
 def dry_run_option(function: F) -> F:
-    """``--dry-run``: say what would be done."""
-    return click.option("--dry-run", is_flag=True, help="Only say what would be done.")(function)
+    """``--dry-run``: show what would be done."""
+    return click.option("--dry-run", is_flag=True, help="Only show what would be done.")(function)
 
 
 def yes_option(function: F) -> F:
@@ -158,7 +158,7 @@ async def streams_at(metadata: str, *, makes: bool = False) -> AsyncIterator[Str
         yield namespace
 
 
-def told(position: Position | None) -> str | None:
+def position_text(position: Position | None) -> str | None:
     """A position as commands take it."""
     if position is None:
         return None
@@ -188,8 +188,8 @@ def hold_row(hold: Hold, now_ms: int) -> dict[str, object]:
     return {
         "hold": hold.name,
         "by": hold.by or None,
-        "from": told(hold.start),
-        "to": told(hold.stop),
+        "from": position_text(hold.start),
+        "to": position_text(hold.stop),
         "until": None if hold.until is None else hold.until.isoformat(timespec="seconds"),
         "active": hold.is_active(now_ms),
         "note": hold.note,

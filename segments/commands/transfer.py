@@ -15,11 +15,11 @@ from segments.commands.shared import (
     complete,
     dry_run_option,
     from_option,
+    position_text,
     settings_option,
     stream_argument,
     streams_at,
     to_option,
-    told,
     with_stream,
 )
 from segments.position import Position
@@ -69,8 +69,8 @@ def export(metadata: str, as_json: bool, start: Seek, stop: Seek, name: str, fil
     if as_json:
         print_json(
             {
-                "start": told(done.start),
-                "end": told(done.end),
+                "start": position_text(done.start),
+                "end": position_text(done.end),
                 "segments": totals.segments,
                 "entries": totals.entries,
                 "bytes": totals.bytes,
@@ -107,7 +107,7 @@ def import_command(
             {
                 "stream": made.name,
                 "id": None if dry_run else made.stream_id,
-                "start": told(made.start),
+                "start": position_text(made.start),
                 "segments": made.segments,
                 "records": made.records,
                 "entries": made.totals.entries,

@@ -56,7 +56,7 @@ class Cursor(CursorFront):
         self._by, self._may_move = by, may_move
         self._owner: CursorOwner | None = None
         self._resetting = False
-        self._places: dict[tuple[int, int], tuple[int, int]] = {}
+        self._numbers: dict[tuple[int, int], tuple[int, int]] = {}
         """Of entries: the number of the first record, and how many there are."""
 
     @property
@@ -171,14 +171,14 @@ class Cursor(CursorFront):
                 made = CursorState.create(mark, self._now_ms(), self._nonce(), self._by)
                 if not await self._node.create(made):
                     return False
-                if await self._is_kept(mark):
+                if await self._is_retained(mark):
                     return True
                 await self._node.take_back(made)
         except BookKeeperError as error:
             raise stream_error(error, f"making cursor {self.name} of stream {self._stream}", self._stream) from error
         return False
 
-    async def _is_kept(self, mark: Mark) -> bool:
+    async def _is_retained(self, mark: Mark) -> bool:
         """Nothing of what is needed from ``mark`` on was removed before the cursor could keep it."""
         return not (await self._reading.source.chain.current(fresh=True)).has_hidden(mark.position, mark.seq_no)
 
@@ -279,8 +279,8 @@ class Cursor(CursorFront):
         await owner.flush()
         target = nth_undone(owner.state.mark, owner.state.ranges, count, count_done=count_acked)
         end = await self._reading.locator.end()
-        place = await self._find(AtSeqNo(target)) if target < end.seq_no else Mark(end.seq_no, end.position)
-        await owner.acknowledge([Acknowledgement(place)])
+        mark = await self._find(AtSeqNo(target)) if target < end.seq_no else Mark(end.seq_no, end.position)
+        await owner.acknowledge([Acknowledgement(mark)])
         return owner.state.mark.position
 
     # -- moving -------------------------------------------------------------------------------------------
@@ -304,7 +304,7 @@ class Cursor(CursorFront):
             while True:
                 mark = await self._find(seek)
                 await self._change(partial(CursorState.reset, mark=mark, now_ms=self._now_ms()), force=force, mark=mark)
-                if await self._is_kept(mark):
+                if await self._is_retained(mark):
                     return mark.position
         finally:
             self._resetting = False
@@ -433,15 +433,15 @@ class Cursor(CursorFront):
 
     async def _number_of(self, position: Position) -> tuple[int, bool]:
         """The number of the first record at or behind ``position``, and whether it stands there."""
-        place = self._places.get((position.segment, position.entry))
-        if place is None:
-            place = await self._reading.locator.entry_numbers(position)
-            if place is None:
+        numbers = self._numbers.get((position.segment, position.entry))
+        if numbers is None:
+            numbers = await self._reading.locator.entry_numbers(position)
+            if numbers is None:
                 return await self._reading.locator.seq_no(position), False
-            if len(self._places) >= PLACES_MAX:
-                self._places.clear()
-            self._places[position.segment, position.entry] = place
-        first, count = place
+            if len(self._numbers) >= PLACES_MAX:
+                self._numbers.clear()
+            self._numbers[position.segment, position.entry] = numbers
+        first, count = numbers
         return first + min(position.slot, count), 0 <= position.slot < count
 
 

@@ -115,7 +115,7 @@ class CursorNode(ChainNode[CursorState]):
                 found = await self.store.get(f"{self._parent}/{name}")
             except NoSuchKeyError:
                 continue
-            count += _whose(found.value) == by
+            count += _owner_of(found.value) == by
         return count
 
     async def write(self, value: CursorState, expected: Version, *, created_txn: int = 0) -> Version:
@@ -179,7 +179,7 @@ class CursorNode(ChainNode[CursorState]):
         while True:
             if (found := await get_or_none(self.store, self.path, fresh=True)) is None:
                 return False
-            may_move(_whose(found.value))
+            may_move(_owner_of(found.value))
             try:
                 await settled_delete(self.store, self.path, found.version, created_txn=found.created_txn)
             except (MetadataConflictError, NoSuchKeyError):
@@ -187,8 +187,8 @@ class CursorNode(ChainNode[CursorState]):
             return True
 
 
-def _whose(raw: bytes) -> str | None:
-    """Whose a node is; None if nobody can read it."""
+def _owner_of(raw: bytes) -> str | None:
+    """The owner of a node; None if the node cannot be read."""
     try:
         return decode_cursor(raw).by
     except StreamCorruptError:

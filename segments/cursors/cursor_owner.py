@@ -133,7 +133,7 @@ class CursorOwner:
         waiting = []
         for each in changes:
             future: asyncio.Future[None] = loop.create_future()
-            future.add_done_callback(_looked_at)
+            future.add_done_callback(_retrieve_error)
             self._waiting[len(self._changes)] = future
             self._changes.append(each)
             waiting.append(future)
@@ -286,8 +286,8 @@ class CursorOwner:
         )
 
 
-def _looked_at(future: asyncio.Future[None]) -> None:
-    """The first failure is raised; the others, and those of a caller who went away, are no news to asyncio."""
+def _retrieve_error(future: asyncio.Future[None]) -> None:
+    """Only the first failure is raised; asyncio does not report the others, nor those of a caller who went away."""
     if not future.cancelled():
         future.exception()
 

@@ -37,7 +37,7 @@ from segments.gateway.service import GrpcGatewayService, GrpcServingConfig
 @click.option(
     "--http", type=AddressType(), help="Where /healthz, /livez, /readyz and /metrics are shown.  [default: nowhere]"
 )
-@click.option("--http-insecure", is_flag=True, help="Allow --http beyond loopback: these pages only tell.")
+@click.option("--http-insecure", is_flag=True, help="Allow --http beyond loopback: these pages change nothing.")
 @click.option("--reflection", is_flag=True, help="Tell the protocol to clients that ask for it, by gRPC's reflection.")
 @access_options
 @limit("--connections-max", GrpcLimits, "connections_max", "Connections at a time; one more waits.")

@@ -59,7 +59,7 @@ class GrpcServingConfig:
     """Where /healthz, /livez, /readyz and /metrics are shown; None: nowhere. A loopback address unless
     ``http_insecure``, or ``insecure`` in ``access``."""
     http_insecure: bool = False
-    """Show these pages beyond loopback, unencrypted, to everyone who reaches them: they only tell."""
+    """Show these pages beyond loopback, unencrypted, to everyone who reaches them: they change nothing."""
     reflection: bool = False
     """Tell clients the protocol on request, as programs for trying gRPC out want it."""
     access: AccessConfig = field(default_factory=AccessConfig)
@@ -208,7 +208,7 @@ class GrpcGatewayService:
                 self.metrics.owned.value = self._table.owned
             self.metrics.tell_budget()
             if self.access is not None:
-                self.access.tell(self.metrics.metrics)
+                self.access.update_metrics(self.metrics.metrics)
 
         shown: dict[str, Callable[[], dict[str, Any]]] = {
             "/healthz": whole,

@@ -267,7 +267,7 @@ class StreamPublisher:
         Rows that came along in messages share one ledger for each run of them, and nothing is made of them before all
         others were looked at."""
         written = [(each.ledger, each.staging) for each in staged if each.ledger is not None]
-        await self._look_at(written)
+        await self._check_written(written)
         found: list[tuple[StagedLedger, str]] = []
         small: list[StagedRows] = []
         staging = staged[0].staging if staged else ""
@@ -290,7 +290,7 @@ class StreamPublisher:
             )
         return found
 
-    async def _look_at(self, written: Sequence[tuple[StagedLedger, str]]) -> None:
+    async def _check_written(self, written: Sequence[tuple[StagedLedger, str]]) -> None:
         await check_staged(self._client, (self._name, self._stream_id), written)
 
     async def _gathered(self, small: Sequence[StagedRows], staging: str, app: str) -> list[tuple[StagedLedger, str]]:
@@ -380,7 +380,7 @@ class StreamPublisher:
         """The batch is published, as the last one: what was for it alone goes."""
         first = self._owner.chain.records - records
         await self._clean(app, kept=self._ahead.stagings)
-        await self._tell_producers()
+        await self._write_producers()
         return PublishedBatch(number, records, first, already_there=False)
 
     def _is_listed(self, named: Sequence[tuple[int, object]]) -> bool:
@@ -410,7 +410,7 @@ class StreamPublisher:
                         stream=self._name,
                     )
 
-    async def _tell_producers(self) -> None:
+    async def _write_producers(self) -> None:
         """Now and then a segment that tells the next writer of the stream's producers, as published ones do not: so
         retention need not keep an old one for it."""
         behind = 0
@@ -442,7 +442,7 @@ class StreamPublisher:
             await ledger.append_nowait(payload)
             await ledger.close()
             contents = SegmentContents(bytes=len(payload), last_entry=0)
-            await self._owner.step(lambda chain: chain.tell(ledger.id, contents, now_ms))
+            await self._owner.step(lambda chain: chain.add_producer_segment(ledger.id, contents, now_ms))
         except (BookKeeperError, StreamError) as error:
             _log.warning("stream %s: its producers are told of later: %s", self._name, error)
 

@@ -266,7 +266,7 @@ class StagedWriter:
     def _wait_no_more(self) -> None:
         """Nobody asks any more what became of the entries that are under way."""
         while self._under_way:
-            self._under_way.popleft()[0].add_done_callback(_hear)
+            self._under_way.popleft()[0].add_done_callback(_retrieve_error)
 
     async def abandon(self) -> None:
         """Write no more. The ledger is deleted with its staging."""
@@ -275,8 +275,8 @@ class StagedWriter:
             await self._ledger.abandon()
 
 
-def _hear(future: asyncio.Future[Any]) -> None:
-    """Take note of how an append ended, so that the loop does not complain that nobody did."""
+def _retrieve_error(future: asyncio.Future[Any]) -> None:
+    """Retrieve an append's error, so that the loop does not report it as never retrieved."""
     if not future.cancelled():
         future.exception()
 

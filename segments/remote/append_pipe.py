@@ -90,7 +90,7 @@ class AppendPipe:
         if self._running is not None:
             self._running.cancel()
             await asyncio.wait([self._running])
-        self._tell(self._queue.give_up(error))
+        self._resolve(self._queue.give_up(error))
 
     # -- calls ---------------------------------------------------------------------------------------------
 
@@ -121,7 +121,7 @@ class AppendPipe:
             error, said = await self._use(call)
             refuses = self._is_about_a_message(error)
             told = self._queue.ended(error, rest_not_applied=said, refuses=refuses)
-            self._tell(told)
+            self._resolve(told)
             if told and refuses:  # which says nothing of the others
                 self._answered_at = loop.time()
                 continue
@@ -141,7 +141,7 @@ class AppendPipe:
 
     def _end(self, error: StreamError) -> None:
         self.failure = error
-        self._tell(self._queue.give_up(error))
+        self._resolve(self._queue.give_up(error))
 
     async def _use(self, call: GatewayCall) -> tuple[StreamError, bool]:
         """Send and receive until the call ends. Returns why, and whether the rest was certainly not applied."""
@@ -210,9 +210,9 @@ class AppendPipe:
             return
         if told is not None:
             self._answered_at = asyncio.get_running_loop().time()
-            self._tell([told])
+            self._resolve([told])
 
-    def _tell(self, told: Iterable[Settled]) -> None:
+    def _resolve(self, told: Iterable[Settled]) -> None:
         for batch, answer in told:
             future: asyncio.Future[AppendResult] = batch.answer
             if future.done():

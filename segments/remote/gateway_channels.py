@@ -209,19 +209,19 @@ class GatewayChannels:
                 may = error.retryable and (repeat or error.outcome is Outcome.REJECTED)
                 if not may or loop.time() >= until:
                     raise
-                self._tell(error, until - loop.time())
+                self._log_retry(error, until - loop.time())
                 if self.note_failure(stream, address, error):
                     await asyncio.sleep(PAUSE_S)
 
     async def remove(
-        self, key: str, request: Any, look: Callable[[], Awaitable[T | None]], same: Callable[[T, T], bool]
+        self, key: str, request: Any, current: Callable[[], Awaitable[T | None]], same: Callable[[T, T], bool]
     ) -> bool:
         """Make a call that removes what has a name, and know whether it is gone. While that got no answer it is made
         again, but not over what has the name since. False: there was nothing.
 
         Args:
-            look: what has the name; None: nothing. Where the caller may not know, or nobody can tell, the call is not
-                made again.
+            current: what has the name; None: nothing. Where the caller may not know, or nobody can tell, the call is
+                not made again.
             same: whether what was there before is what has the name now.
 
         Raises: as :meth:`call`.
@@ -229,7 +229,7 @@ class GatewayChannels:
         loop = asyncio.get_running_loop()
         until = loop.time() + PATIENCE_S
         try:
-            before = await look()
+            before = await current()
         except (StreamAccessError, StreamCorruptError):
             await self.call(key, request, repeat=False)
             return True
@@ -241,16 +241,16 @@ class GatewayChannels:
             except StreamError as error:
                 if not error.retryable or error.outcome is Outcome.REJECTED or loop.time() >= until:
                     raise
-                self._tell(error, until - loop.time())
+                self._log_retry(error, until - loop.time())
             else:
                 return True
             await asyncio.sleep(PAUSE_S)
-            now = await look()
+            now = await current()
             if now is None or not same(before, now):
                 return True
 
-    def _tell(self, error: StreamError, left_s: float) -> None:
-        """Say that calls are repeated, and why: otherwise a program, or a command, is silent for all this time."""
+    def _log_retry(self, error: StreamError, left_s: float) -> None:
+        """Log that calls are repeated, and why: otherwise a program, or a command, is silent for all this time."""
         if isinstance(error, StreamUnavailableError):
             self._log.warning("%s; trying again for up to %.0f s", error, max(left_s, 0.0))
 
@@ -287,7 +287,7 @@ class GatewayChannels:
                 may = error.retryable and (repeat or error.outcome is Outcome.REJECTED)
                 if came or not may or loop.time() >= until:
                     raise
-                self._tell(error, until - loop.time())
+                self._log_retry(error, until - loop.time())
                 self.note_failure("", call.address, error)
                 await asyncio.sleep(PAUSE_S)
             finally:

@@ -220,14 +220,14 @@ class RemoteCursor(CursorFront):
             await self._channels.call("Cursors.Delete", request, repeat=False)
             return
 
-        async def look() -> CursorState | None:
+        async def current() -> CursorState | None:
             try:
                 return await self.state()
             except CursorNotFoundError:
                 return None
 
         with suppress(CursorNotFoundError):
-            await self._channels.remove("Cursors.Delete", request, look, _may_be_same)
+            await self._channels.remove("Cursors.Delete", request, current, _may_be_same)
 
     # -- the end -----------------------------------------------------------------------------------------
 

@@ -93,7 +93,7 @@ class RemoteNamespace(NamespaceFront[RemoteStream]):
     async def _delete(self, name: str, missing_ok: bool, force: bool) -> None:
         request = pb.DeleteStreamRequest(stream=name, missing_ok=missing_ok, force=force)
 
-        async def look() -> str | None:
+        async def current() -> str | None:
             try:
                 found = str((await self._find(name)).stream_id)
             except StreamNotFoundError:
@@ -103,10 +103,10 @@ class RemoteNamespace(NamespaceFront[RemoteStream]):
 
         if not missing_ok:
             with suppress(StreamAccessError, StreamCorruptError):  # he may delete it, and not look at it
-                await look()
+                await current()
             await self.channels.call("Streams.Delete", request, repeat=False)
             return
-        await self.channels.remove("Streams.Delete", request, look, operator.eq)
+        await self.channels.remove("Streams.Delete", request, current, operator.eq)
 
     async def _import(
         self, chunks: AsyncIterator[bytes], name: str | None, changes: Mapping[str, Any], dry_run: bool

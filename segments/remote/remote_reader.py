@@ -219,7 +219,7 @@ class RemoteReader(ReaderFront):
             sending = asyncio.ensure_future(self._send_credits(call)) if self._follow else None
             try:
                 while True:
-                    if not self._follow and await self._until_room():
+                    if not self._follow and await self._wait_for_room():
                         heard_at = loop.time()
                     reply = await self._receive(call)
                     if reply is None:
@@ -246,7 +246,7 @@ class RemoteReader(ReaderFront):
             request = pb.FindRequest(stream=self._stream, seek=put_seek(self._start))
             self._start = get_position((await self._channels.call("Read.Find", request)).position)
 
-    async def _until_room(self) -> bool:
+    async def _wait_for_room(self) -> bool:
         """Wait until there is room for more: a call without credits is as fast as its messages are taken. Returns
         whether that had to be waited for."""
         waited = False

@@ -293,13 +293,13 @@ class RemoteStream(StreamFront):
     async def release_hold(self, name: str) -> None:
         request = pb.DeleteHoldRequest(stream=self.name, name=name)
 
-        async def look() -> Hold | None:
+        async def current() -> Hold | None:
             found = next((hold for hold in await self.holds() if hold.name == name), None)
             if found is not None and not request.HasField("only"):
                 request.only.CopyFrom(put_hold(found))  # an older gateway does not look at it
             return found
 
-        if not await self._channels.remove("Segments.DeleteHold", request, look, operator.eq):
+        if not await self._channels.remove("Segments.DeleteHold", request, current, operator.eq):
             await self._channels.call("Segments.DeleteHold", request, repeat=False)  # it says that there is none
 
     def export(self, start: Position = EARLIEST, stop: Position = LATEST) -> RemoteExport:

@@ -54,7 +54,7 @@ def belongs(path: str, all_paths: Collection[str]) -> bool:
     return True
 
 
-def looks_like_one(paths: Iterable[str]) -> str | None:
+def why_not_one(paths: Iterable[str]) -> str | None:
     """Why these files are not a checkpoint of a query; None if they are one."""
     tops = {path.partition("/")[0] for path in paths}
     if not tops:

@@ -76,7 +76,7 @@ class CheckpointCopier:
         self.size = sum(self._listing[path].size for path in self.files)
         if METADATA in self._listing and contents.source_of(_start(self._source, METADATA)) is not None:
             raise CopyRefusedError(f"{self._source.uri} is an unfinished copy itself: copy from its source")
-        why = contents.looks_like_one(self.files)
+        why = contents.why_not_one(self.files)
         if why is not None:
             raise CopyRefusedError(f"{self._source.uri} is not a checkpoint of a query: {why}")
         self._refuse_addresses()

@@ -68,7 +68,7 @@ class GatewayStore:
         return found
 
     def _entries(self, directory: str) -> list[dict[str, Any]]:
-        reply = self._ask("GET", directory, "LISTSTATUS")
+        reply = self._request("GET", directory, "LISTSTATUS")
         if reply.status == 404:
             reply.read()
             return []
@@ -84,7 +84,7 @@ class GatewayStore:
     def read(self, path: str) -> Iterator[bytes]:
         whole = False
         try:
-            reply = self._again(lambda: self._good(self._ask("GET", path, "OPEN"), path, 200))
+            reply = self._again(lambda: self._good(self._request("GET", path, "OPEN"), path, 200))
             while data := reply.read(PIECE):
                 yield data
             if reply.length:
@@ -100,7 +100,7 @@ class GatewayStore:
         self._again(lambda: self._write(path, parts))
 
     def _write(self, path: str, parts: Parts) -> None:
-        self._good(self._ask("PUT", path, "CREATE", parts, overwrite="true"), path, 201).read()
+        self._good(self._request("PUT", path, "CREATE", parts, overwrite="true"), path, 201).read()
 
     def remove_numbered(self, limits: Limits, seen: Mapping[str, FileStamp], quiet_s: float) -> None:
         """Remove the files above the limits by one edit of the gateway's namespace: all of them or none.
@@ -116,12 +116,12 @@ class GatewayStore:
         digest = listing_digest((path, stamp.size, stamp.modified) for path, stamp in seen.items())
         text, quiet = limits_text(limits), str(round(quiet_s * 1000))
 
-        def ask() -> None:
-            reply = self._ask("DELETE", "", "DELETENUMBERED", limits=text, listing=digest, quiet=quiet)
+        def request_deletion() -> None:
+            reply = self._request("DELETE", "", "DELETENUMBERED", limits=text, listing=digest, quiet=quiet)
             self._good(reply, "", 200).read()
 
         try:
-            self._again(ask)
+            self._again(request_deletion)
         except CheckpointStoreError:
             if self.listing().keys() != seen.keys() - set(removed_by(limits, seen)):
                 raise  # otherwise it was done, and only the answer was lost
@@ -137,7 +137,7 @@ class GatewayStore:
 
     # -- requests --------------------------------------------------------------------------------------
 
-    def _ask(self, method: str, path: str, op: str, parts: Parts | None = None, **query: str) -> HTTPResponse:
+    def _request(self, method: str, path: str, op: str, parts: Parts | None = None, **query: str) -> HTTPResponse:
         """Perform one operation and follow its redirect. The bytes go with the second step."""
         if self._token is None:
             query["user.name"] = _user()

@@ -293,7 +293,7 @@ class _Options:
             if name in names or name in _SPARK_OWN:
                 continue
             if name == "path":
-                raise DataSourceOptionError("there is no path: say what is meant by the options metadata and stream")
+                raise DataSourceOptionError("there is no path: use the options metadata and stream")
             if name in others:
                 raise DataSourceOptionError(f"option {others[name]}")
             near = difflib.get_close_matches(name, list(names), 1)

@@ -173,7 +173,7 @@ def _apache() -> str:
             "## Settings of Apache's bookies",
             "",
             "`bk config import bk_server.conf --dir DIR` translates a file "
-            "([moving](production.md#moving-from-apache-and-back)).",
+            "([migrating](production.md#migrating-from-apache-and-back)).",
             "A setting that Apache's bookies do not have is refused, with the nearest name.",
             "",
             f"Translated, or looked at and refused where the value cannot be kept: {_names(RULES)}.",

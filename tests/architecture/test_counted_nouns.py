@@ -12,7 +12,7 @@ import pytest
 from tests.architecture.source import nodes
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("bookkeeper", "journal_manager", "segments", "spark_wal", "pyspark_bookkeeper")
+PACKAGES = ("bookkeeper", "journal_manager", "segments", "spark_wal", "pyspark_bookkeeper", "examples")
 NOUNS = (
     "batches|bookies|checkpoints|connections|cursors|directories|edits|entries|files|gateways|journals|ledgers|lines|"
     "partitions|producers|racks|ranges|records|rows|segments|snapshots|streams|tokens"

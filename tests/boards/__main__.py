@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from bookkeeper.launchers.machine_speed import stretch, told
+from bookkeeper.launchers.machine_speed import speed_text, stretch
 from examples.demo_kit.cluster import DemoError
 from examples.processes import Children
 from tests.boards.deployed import PanelQuery, queries
@@ -190,7 +190,7 @@ def main() -> int:
         print(f"boards: not run: {missing}")
         return 0
     directory = (arguments.dir or Path(tempfile.mkdtemp(prefix="bk-boards-"))).resolve()
-    print(f"{told()}; everything is in {directory}", flush=True)
+    print(f"{speed_text()}; everything is in {directory}", flush=True)
     try:
         return asyncio.run(run(directory, program, arguments.published))
     except DemoError as error:

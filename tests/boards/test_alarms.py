@@ -31,7 +31,7 @@ def test_every_alarm_names_a_section_of_the_runbook_with_its_three_parts() -> No
         heading = sections().get(alarm.section)
         assert heading is not None, f"{alarm.name}: the runbook has no section {alarm.section}"
         text = RUNBOOK.partition(f"## {heading}\n")[2].partition("\n## ")[0]
-        assert all(part in text for part in ("**Seen.**", "**Means.**", "**Type.**")), heading
+        assert all(part in text for part in ("**Symptom.**", "**Meaning.**", "**Action.**")), heading
 
 
 def test_the_runbook_s_table_of_alarms_is_that_of_the_rules() -> None:

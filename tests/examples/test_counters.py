@@ -221,7 +221,7 @@ async def test_all_processes_are_killed_and_one_finds_everything(group: Group, c
     async with BookKeeper.connect(cluster.uri) as client:
         journal = group.journal.partition("?")[0]
         async with replicated(journal, counters, name="test", client=client) as replica:
-            await replica.until_active()
+            await replica.wait_until_active()
             assert await replica.read(lambda: counters.values) == {"hits": group.answered}
 
 

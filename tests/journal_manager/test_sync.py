@@ -154,8 +154,8 @@ class Words:
 def test_a_plain_program_is_replicated(uri: str) -> None:
     first, second = Words(), Words()
     with sync.replicated(uri, first, name="first") as replica:
-        replica.until_active(10)
-        replica.until_active(0)  # it is active: there is nothing to wait for
+        replica.wait_until_active(10)
+        replica.wait_until_active(0)  # it is active: there is nothing to wait for
         request = RequestId(b"client", 1)
         answer = replica.submit(b"one", request=request)
         assert (answer.txid, answer.result) == (1, b"1")
@@ -171,13 +171,13 @@ def test_a_plain_program_is_replicated(uri: str) -> None:
             with pytest.raises(NotActiveError):
                 standby.submit(b"no")
             with pytest.raises(TimeoutError):
-                standby.until_active(0.1)
+                standby.wait_until_active(0.1)
         taken = replica.checkpoint()
         assert taken is not None and taken.at == replica.applied == 5
         assert (replica.role, replica.status().name) == (ReplicaRole.ACTIVE, "first")
     replica.close()
     with sync.replicated(uri, second, name="second") as replica:
-        replica.until_active(10)
+        replica.wait_until_active(10)
         assert replica.read(lambda: sorted(second.words)) == sorted(first.words)
         assert replica.status().newest_snapshot == 5
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from bookkeeper.bookie.control.bookie_control import SOCKET
 from bookkeeper.ids import Address, BookieId
-from bookkeeper.real.unix_socket import ask_unix
+from bookkeeper.real.unix_socket import request_unix
 
 BOOKIE: Final = BookieId("b:3181")
 SERVING: Final = " serves at "
@@ -119,7 +119,7 @@ class Machine:
         last = b"{}"
         with contextlib.suppress(OSError):
             path = str(self._volume / "bookie" / SOCKET)
-            async for line in ask_unix(path, json.dumps({"command": name, **options}).encode()):
+            async for line in request_unix(path, json.dumps({"command": name, **options}).encode()):
                 last = line
         result: Mapping[str, Any] = json.loads(last).get("result", {})
         return result

@@ -20,7 +20,7 @@ from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import BookieId
 from bookkeeper.meta.stores.memory import MemorySnapshot, MemoryStore
-from bookkeeper.replication.losses.rollback import accept, look
+from bookkeeper.replication.losses.rollback import accept, list_held
 from bookkeeper.testing.cluster import SESSION_TIMEOUT_S
 from tests.simulation.cluster import SwarmCluster
 from tests.simulation.quiet import recover_whole, until_bookies_serve
@@ -229,7 +229,7 @@ class PutBack:
         ]
         operator = await cluster.new_client(cluster.plan.client)
         where = {BookieId(name): cluster.servers[name].address for name in cluster.names}
-        first = await accept(operator, await look(operator, where), keep_s=KEEP_S, without=without)
+        first = await accept(operator, await list_held(operator, where), keep_s=KEEP_S, without=without)
         if first <= max(cluster.ledgers):
             cluster.monitor.problem("M6", f"ids go on at {first}, and {max(cluster.ledgers)} was given out")
         await operator.close()

@@ -144,7 +144,7 @@ def test_the_policy_changes_while_everybody_works(seed: int) -> None:
             await asyncio.gather(tale.change(operator), *work)
             await crash
         assert tale.written > 20 and tale.refused >= 2 and tale.repaired > 1
-        await cluster.until_up()
+        await cluster.wait_until_up()
         await asyncio.sleep(REACHES_S)
         await cluster.check_acked(client_of("bookie"))
 
@@ -160,4 +160,4 @@ async def crashes(tale: Story) -> None:
         node.crash(power=True)
         await asyncio.sleep(tale.rng.random() * 2)
         node.restart()
-        await tale.cluster.until_up(node.name)
+        await tale.cluster.wait_until_up(node.name)

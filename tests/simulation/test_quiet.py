@@ -10,7 +10,7 @@ import pytest
 
 from bookkeeper.meta.cluster import init_cluster_in
 from bookkeeper.volumes import MappedVolumes
-from bookkeeper.volumes.after_all import until_done
+from bookkeeper.volumes.after_all import wait_until_done
 from bookkeeper.volumes.disks.volume_list import VolumeState
 from tests.simulation.cluster import SwarmCluster
 from tests.simulation.plan import FIRST_WITH_VOLUMES, plan
@@ -63,7 +63,7 @@ def with_states(states: list[VolumeState], *, full: bool = False) -> tuple[list[
                 cluster.monitor.volumes.broken.add(("b1", each.config.ledger_dir))
                 volumes.members.lose(each.number, "its disk is taken away")
             elif state is VolumeState.DRAINING:
-                await until_done(partial(volumes.members.set_state, each.number, state))
+                await wait_until_done(partial(volumes.members.set_state, each.number, state))
             elif full:
                 cluster.operators["b1"].disk.limit(each.config.ledger_dir, 0)
         await asyncio.sleep(5)

@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if (options.what == "room") != bool(options.room):
         parser.error("room needs a directory or a module, as in: make room R=bookkeeper/storage")
     count, why = workers.here() if options.jobs is None else (options.jobs, f"{options.jobs} processes, as was asked")
-    _tell(f"{machine_speed.told()}; {why}")
+    _tell(f"{machine_speed.speed_text()}; {why}")
     costs = cost_table.table()
     try:
         work = _work(options.what, options.room, costs, selection(), count)

@@ -100,7 +100,7 @@ class Run:
         """All of them to their ends. Raises: KeyboardInterrupt, after everything was ended."""
         adopt_orphans()
         waiting = collections.deque(plans)
-        self._began = told = looked = time.monotonic()
+        self._began = speed_text = looked = time.monotonic()
         try:
             while waiting or self._running:
                 while waiting and len(self._running) < self._processes:
@@ -114,8 +114,8 @@ class Run:
                 if looks:
                     looked = now
                     reap([shard.pid for shard in self._running])
-                if now - told > TELL_S:
-                    told = now
+                if now - speed_text > TELL_S:
+                    speed_text = now
                     self._tell(self._progress())
             self._end_what_is_left()
         finally:
@@ -168,7 +168,7 @@ class Run:
         shard.say_where()
         time.sleep(WORDS_S)
         what = shard.test or "no test: it collects, or ends a fixture"
-        return f"given up, {shard.why()}: {what} ({machine_speed.told()})"
+        return f"given up, {shard.why()}: {what} ({machine_speed.speed_text()})"
 
     def _lost(self, shard: Shard, why: str) -> Plan | None:
         self._problem(f"{why}\n{_end_of(shard.log)}")

@@ -97,7 +97,7 @@ class Shard:
     def hangs(self, stretch: float) -> bool:
         """Whether it has made no progress for too long on a machine on which everything takes ``stretch`` times as
         long. Processor time of its processes pays, up to ten times the limit."""
-        self._patience.look(time.monotonic(), self._signs(), stretch)
+        self._patience.observe(time.monotonic(), self._signs(), stretch)
         return self._patience.is_over(stretch)
 
     def why(self) -> str:

@@ -220,7 +220,7 @@ def _principals(who: str, roles: tuple[str, ...]) -> list[Principal]:
         return [Principal(kind, subject.name, roles) for kind in shown]
     if subject.kind == "anyone":
         return [Principal(PrincipalKind.NOBODY, "", roles)]
-    raise ConfigError(f"{who} is no principal: check a name, with --role {subject.name} if it has the role")
+    raise ConfigError(f"{who} is not a principal: give a name, with --role {subject.name} if it has the role")
 
 
 def _answers(policy: Policy, decisions: list[tuple[Principal, Decision]], allowed: bool) -> list[str]:

@@ -40,7 +40,7 @@ def missing_duties(policy: Policy) -> list[str]:
 
 @click.command()
 @verb_on_cluster(changes=True)
-@click.option("--yes", is_flag=True, help="Enforce although nobody could repair, or nobody could administer.")
+@click.option("--yes", is_flag=True, help="Enforce even if no grant allows repairs, or administration.")
 async def enforce(bk: BookKeeper, yes: bool) -> VerbAnswer:
     """Deny what the access policy does not grant, within 5 s, on every bookie and gateway of ours.
 
@@ -78,7 +78,7 @@ def _print_enforced(before: Policy, document: dict[str, Any]) -> None:
         title = "while it was observed, these were done and would have been denied"
         print_table(title, ["who", "what", "on", "count", "server"], denials, most=_SHOWN)
     elif before.mode is Mode.OBSERVE:
-        click.echo("while it was observed, nothing would have been denied, as far as the servers that are up have told")
+        click.echo("while it was observed, nothing would have been denied, according to the servers that are up")
     elif before.mode is Mode.OFF:
         click.echo("what this denies is not known: the policy was not observed (`bk access observe`, for a while)")
     for each in document["missing"]:

@@ -48,7 +48,7 @@ def print_tenants(policy: Policy) -> None:
 @verb_on_cluster(changes=True)
 @click.argument("name")
 @click.option("--member", "members", multiple=True, metavar="WHO", help="A principal or role that belongs to it.")
-@click.option("--no-member", "left", multiple=True, metavar="WHO", help="One that belongs to it no more.")
+@click.option("--no-member", "left", multiple=True, metavar="WHO", help="A principal or role to remove from it.")
 @click.option(
     "--owns", multiple=True, metavar="ON", help="What it owns, with all below: streams:NAME, ledgers:OWNER ..."
 )
@@ -102,7 +102,7 @@ async def set_(
 def _require_there(name: str, what: str, gone: Sequence[object], there: Sequence[object]) -> None:
     for each in gone:
         if each not in there:
-            raise ConfigError(f"{each} is no {what} of the tenant {name}, and nothing was changed")
+            raise ConfigError(f"{each} is not a {what} of the tenant {name}, and nothing was changed")
 
 
 def _changed(before: tuple[Any, ...], more: Sequence[Any], less: Sequence[Any]) -> tuple[Any, ...]:
@@ -167,7 +167,7 @@ async def export(bk: BookKeeper, name: str) -> VerbAnswer:
 @tenant.command()
 @verb_on_cluster(changes=True)
 @click.argument("name")
-@click.option("--yes", is_flag=True, help="Delete it although there is something that it owns.")
+@click.option("--yes", is_flag=True, help="Delete it even if it still owns something.")
 async def delete(bk: BookKeeper, name: str, yes: bool) -> VerbAnswer:
     """Take the tenant NAME out of the policy, with all grants to it. Its data stay where they are, and are nobody's.
 
@@ -268,7 +268,7 @@ def changed_quota(quota: Quota, words: Sequence[str]) -> Quota:
         name, equals, value = word.partition("=")
         known = [kind.value for kind in QuotaKind]
         if not equals or name not in known:
-            raise ConfigError(f"{word!r} is no quota: write one of {', '.join(known)}, '=' and a number or none")
+            raise ConfigError(f"{word!r} is not a quota: write one of {', '.join(known)}, '=' and a number or none")
         limit = None if value == _NONE else _number(name, value)
         quota = replace(quota, **{name: limit})
     return Quota.of(quota.document())

@@ -22,7 +22,7 @@ from bookkeeper.amounts import counted, size_in_words, time_in_words
 from bookkeeper.bookie.command import bookie as run_bookie
 from bookkeeper.bookie.control.bookie_control import SOCKET
 from bookkeeper.real import run
-from bookkeeper.real.unix_socket import ask_unix
+from bookkeeper.real.unix_socket import request_unix
 
 _SHOWN: Final = 40
 """Entry logs that a table for people has at most."""
@@ -62,13 +62,13 @@ directory_option = click.option(
 )
 
 
-def ask_bookie(directory: Path, command: str, **options: Any) -> dict[str, Any]:
+def send_command(directory: Path, command: str, **options: Any) -> dict[str, Any]:
     """Give a command; show what the bookie says meanwhile, if a person looks on. Its result."""
     path = directory.resolve() / SOCKET
 
     async def work() -> dict[str, Any]:
         answer: dict[str, Any] = {}
-        async for line in ask_unix(str(path), json.dumps({"command": command, **options}).encode()):
+        async for line in request_unix(str(path), json.dumps({"command": command, **options}).encode()):
             answer = json.loads(line)
             if "says" in answer and sys.stderr.isatty():
                 click.echo(answer["says"], err=True)
@@ -79,11 +79,11 @@ def ask_bookie(directory: Path, command: str, **options: Any) -> dict[str, Any]:
     except FileNotFoundError:
         raise click.ClickException(f"no bookie runs in {directory}: there is no {SOCKET}") from None
     except ConnectionError:
-        raise click.ClickException(f"no bookie runs in {directory}: nobody answers at {SOCKET}") from None
+        raise click.ClickException(f"no bookie runs in {directory}: no process answers at {SOCKET}") from None
     except PermissionError:
         raise click.ClickException(f"{path} may be used only by the user that runs the bookie, and by root") from None
     if "result" not in answer:
-        raise click.ClickException(answer.get("error", "the bookie ended before it answered; ask it again"))
+        raise click.ClickException(answer.get("error", "the bookie ended before it answered; try again"))
     return dict(answer["result"])
 
 
@@ -96,7 +96,7 @@ _ONLY_IF_ANY: Final = ("ledgers_in_doubt", "kept_though_unknown")
 @json_option
 def status(directory: Path, as_json: bool) -> None:
     """Show what a running bookie knows of itself, and what it is doing."""
-    found = ask_bookie(directory, "status")
+    found = send_command(directory, "status")
     if as_json:
         print_json(found)
         return
@@ -111,8 +111,10 @@ def status(directory: Path, as_json: bool) -> None:
 @directory_option
 @json_option
 @click.option("--major", is_flag=True, help="Compact also logs that are mostly alive (by default up to 80 %).")
-@click.option("--dry-run", is_flag=True, help="Only show how much of each log is alive, and what a run would free.")
-@click.option("--offline", is_flag=True, help="On a bookie that does not run: remove logs in which nothing lives.")
+@click.option(
+    "--dry-run", is_flag=True, help="Only show the live share of each log, and the space that a run would free."
+)
+@click.option("--offline", is_flag=True, help="On a stopped bookie: remove logs whose ledgers were all dropped.")
 @click.option("--config", "path", metavar="FILE", help="With --offline: its TOML file, which may name the directories.")
 @click.option("--ledger-dir", metavar="DIR", help="With --offline, of several ledger directories: which one.")
 def gc(
@@ -126,15 +128,15 @@ def gc(
     """
     if offline:
         if major:
-            raise click.UsageError("--major needs a bookie that runs: without one nothing is compacted")
+            raise click.UsageError("--major needs a running bookie: only it compacts")
         from bookkeeper.admin.bookie.bookie_checks import collect_offline
         from bookkeeper.admin.bookie.stopped_bookie import find_stopped
 
         collect_offline(find_stopped(str(directory), path, ledger_dir=ledger_dir), as_json, dry_run)
         return
     if ledger_dir is not None:
-        raise click.UsageError("--ledger-dir needs --offline: a bookie that runs collects in all of them")
-    found = ask_bookie(directory, "gc", major=major, dry_run=dry_run)
+        raise click.UsageError("--ledger-dir needs --offline: a running bookie collects in all of them")
+    found = send_command(directory, "gc", major=major, dry_run=dry_run)
     if as_json:
         print_json(found)
         return
@@ -176,7 +178,7 @@ def _say_what_waits(found: Mapping[str, Any]) -> None:
 @directory_option
 @json_option
 @click.option("--now", is_flag=True, help="Read everything now, as fast as the bookie's limit allows, and wait for it.")
-@click.option("--offline", is_flag=True, help="On a bookie that does not run: read its files here and now.")
+@click.option("--offline", is_flag=True, help="On a stopped bookie: read its files now.")
 @click.option(
     "--throttle",
     callback=byte_count,
@@ -202,17 +204,17 @@ def scrub(
     """
     if offline:
         if now:
-            raise click.UsageError("--now asks a bookie that runs, and --offline is for one that does not")
+            raise click.UsageError("--now is for a running bookie, and --offline for a stopped one: give one of them")
         from bookkeeper.admin.bookie.bookie_checks import scrub_offline
         from bookkeeper.admin.bookie.stopped_bookie import find_stopped
 
         scrub_offline(find_stopped(str(directory), path, ledger_dir=ledger_dir), as_json, throttle)
         return
     if throttle is not None:
-        raise click.UsageError("--throttle needs --offline: a bookie that runs has scrub_bytes_per_s")
+        raise click.UsageError("--throttle needs --offline: a running bookie has scrub_bytes_per_s")
     if ledger_dir is not None:
-        raise click.UsageError("--ledger-dir needs --offline: a bookie that runs scrubs all of them")
-    found = ask_bookie(directory, "scrub", now=now)
+        raise click.UsageError("--ledger-dir needs --offline: a running bookie scrubs all of them")
+    found = send_command(directory, "scrub", now=now)
     if as_json:
         print_json(found)
     else:
@@ -245,13 +247,13 @@ def _print_scrub(found: dict[str, Any]) -> None:
 @directory_option
 def suspend(directory: Path) -> None:
     """Let compaction rest until `resume`, or until the bookie is started again. Nothing is lost."""
-    ask_bookie(directory, "suspend")
-    click.echo("compaction is suspended; `bk bookie resume` lets it go on")
+    send_command(directory, "suspend")
+    click.echo("compaction is suspended; `bk bookie resume` resumes it")
 
 
 @bookie.command()
 @directory_option
 def resume(directory: Path) -> None:
     """Let compaction go on."""
-    ask_bookie(directory, "resume")
+    send_command(directory, "resume")
     click.echo("compaction goes on")

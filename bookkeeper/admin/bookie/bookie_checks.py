@@ -65,7 +65,7 @@ def check(bookie: StoppedBookie, as_json: bool, deep: bool) -> None:
         for kind, number, each in checks_of(bookie, deep=deep):
             found.run(kind, number, each)
         remarks = list(_remarks(bookie))
-    found.tell(as_json, remarks, deep=deep)
+    found.print_report(as_json, remarks, deep=deep)
     if found.damages:
         sys.exit(1)
 
@@ -97,7 +97,7 @@ class CheckRun:
                     ahead = sum(self.bytes.values()) / self._throttle - (time.monotonic() - self._began)
                     time.sleep(max(0.0, ahead))
 
-    def tell(self, as_json: bool, remarks: list[str], *, deep: bool) -> None:
+    def print_report(self, as_json: bool, remarks: list[str], *, deep: bool) -> None:
         """Print it."""
         if as_json:
             print_json(
@@ -119,9 +119,9 @@ class CheckRun:
             }
             for kind in FileKind
         ]
-        print_table("checked" + ("" if deep else ", without what is in the files"), [*rows[0]], rows)
+        print_table("checked" + ("" if deep else ", without the contents of files"), [*rows[0]], rows)
         for each in self.damages[:_SHOWN]:
-            click.echo(str(each) + _whose(each.ledgers))
+            click.echo(str(each) + _affected_ledgers(each.ledgers))
         if len(self.damages) > _SHOWN:
             click.echo(f"and {len(self.damages) - _SHOWN} more; --json shows all")
         for remark in remarks:
@@ -141,9 +141,9 @@ def damage_row(damage: DamagedPlace) -> dict[str, Any]:
     }
 
 
-def _whose(ledgers: frozenset[int] | None) -> str:
+def _affected_ledgers(ledgers: frozenset[int] | None) -> str:
     if ledgers is None:
-        return "; of which ledgers, nobody can tell"
+        return "; the ledgers of its entries are unknown"
     if not ledgers:
         return ""
     return f"; entries of {'ledger' if len(ledgers) == 1 else 'ledgers'} {some_of(sorted(ledgers), 8)}"
@@ -249,7 +249,7 @@ def scrub_offline(bookie: StoppedBookie, as_json: bool, throttle: int | None) ->
         remarks.append(f"the next start suspects and repairs {counted(len(suspects), 'ledger')}")
     if index_damaged:
         remarks.append("the next start rebuilds the index from the entry logs")
-    found.tell(as_json, remarks, deep=True)
+    found.print_report(as_json, remarks, deep=True)
     if found.damages:
         sys.exit(1)
 
@@ -288,11 +288,11 @@ def _note_suspects(bookie: StoppedBookie, suspects: set[int]) -> None:
 @index.command("rebuild")
 @stopped_bookie
 @json_option
-@click.option("--dry-run", is_flag=True, help="Only say what the entry logs hold.")
+@click.option("--dry-run", is_flag=True, help="Only show what the entry logs hold.")
 @click.option(
     "--accept-damage",
     is_flag=True,
-    help="Also if the entry logs are damaged: what was there is then missing in the index.",
+    help="Rebuild even if entry logs are damaged: the index then lacks the damaged entries.",
 )
 def index_rebuild(bookie: StoppedBookie, as_json: bool, dry_run: bool, accept_damage: bool) -> None:
     """Have the next start build the index anew from the entry logs.
@@ -314,13 +314,13 @@ def index_rebuild(bookie: StoppedBookie, as_json: bool, dry_run: bool, accept_da
         damaged = [damage_row(each) for each in found.damages]
         print_json({"entry_logs": logs, "bytes": size, "damaged": damaged, "rebuild": not dry_run and not refused})
     else:
-        found.tell(False, [], deep=True)
+        found.print_report(False, [], deep=True)
         if not refused:
             said = "would rebuild" if dry_run else "rebuilds"
             click.echo(f"the next start {said} the index from {counted(found.files[FileKind.LOG], 'entry log')}")
     if refused:
         raise click.ClickException(
-            "the entry logs are damaged, so the index stays as it is; --accept-damage rebuilds it all the same"
+            "the entry logs are damaged, so the index stays as it is; --accept-damage rebuilds it nevertheless"
         )
 
 

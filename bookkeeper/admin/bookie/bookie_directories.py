@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from bookkeeper.admin.bookie.bookie import ask_bookie, directory_option
+from bookkeeper.admin.bookie.bookie import directory_option, send_command
 from bookkeeper.admin.shared.options import json_option, print_json, print_table
 from bookkeeper.amounts import counted, size_in_words
 from bookkeeper.errors import BookKeeperError
@@ -23,7 +23,7 @@ _place = click.argument("ledger_dir", type=click.Path(file_okay=False, path_type
 @json_option
 def directories(directory: Path, as_json: bool) -> None:
     """Show the ledger directories of a running bookie: their states, ledgers and free space."""
-    rows = ask_bookie(directory, "directories")["directories"]
+    rows = send_command(directory, "directories")["directories"]
     if as_json:
         print_json(rows)
         return
@@ -56,7 +56,7 @@ def add_directory(directory: Path, ledger_dir: Path, journal_dir: Path | None) -
     """
     place = os.path.abspath(ledger_dir)
     options = {"journal_dir": os.path.abspath(journal_dir)} if journal_dir is not None else {}
-    ask_bookie(directory, "add-directory", ledger_dir=place, **options)
+    send_command(directory, "add-directory", ledger_dir=place, **options)
     click.echo(f"{place} is used for ledgers from now on; add it to ledger_dirs, the next start needs it")
 
 
@@ -69,7 +69,7 @@ def drain_directory(directory: Path, ledger_dir: Path) -> None:
     Ledgers are read and written meanwhile. Ctrl-C ends the waiting, not the work; a restart goes on with it.
     """
     place = os.path.abspath(ledger_dir)
-    moved = ask_bookie(directory, "drain-directory", ledger_dir=place)["moved"]
+    moved = send_command(directory, "drain-directory", ledger_dir=place)["moved"]
     click.echo(f"{place} is empty of ledgers, {counted(moved, 'ledger')} moved; take it out of ledger_dirs")
 
 
@@ -97,13 +97,13 @@ def lose_directory(directory: Path, ledger_dir: Path, yes: bool) -> None:
     entry = found.at(place)
     if entry is None:
         known = ", ".join(sorted(each.ledger_dir for each in found.serving))
-        raise click.ClickException(f"{place} is no ledger directory of this bookie; it has {known}")
+        raise click.ClickException(f"{place} is not a ledger directory of this bookie; it has {known}")
     if not entry.state.serves:
         raise click.ClickException(f"{place} is {entry.state.value} already")
     if not yes:
-        click.confirm(f"The copies on {place} are given up; other bookies must have theirs. Go on?", abort=True)
+        click.confirm(f"The copies on {place} are given up; other bookies must have copies. Continue?", abort=True)
     try:
-        lost = ask_bookie(directory, "lose-directory", ledger_dir=place)["lost"]
+        lost = send_command(directory, "lose-directory", ledger_dir=place)["lost"]
     except click.ClickException as error:
         if "no bookie runs" not in error.message:
             raise

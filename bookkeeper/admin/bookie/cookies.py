@@ -91,8 +91,8 @@ def show(bookie: StoppedBookie, metadata: str, as_json: bool) -> None:
 @cookie.command()
 @metadata_option
 @whole_bookie
-@click.option("--bookie-id", "name", metavar="ID", help="Whose it is.  [default: the bookie of --dir]")
-@click.option("--output", metavar="FILE", help="A new file for it.  [default: print it]")
+@click.option("--bookie-id", "name", metavar="ID", help="The bookie it belongs to.  [default: the bookie of --dir]")
+@click.option("--output", metavar="FILE", help="A new file to write it to.  [default: print it]")
 def generate(bookie: StoppedBookie, metadata: str, name: str | None, output: str | None) -> None:
     """Make the text of a bookie's cookie from its directories and its cluster; nothing else is changed.
 
@@ -132,7 +132,7 @@ def generate(bookie: StoppedBookie, metadata: str, name: str | None, output: str
 @cookie.command()
 @metadata_option
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 def create(metadata: str, file: str, dry_run: bool) -> None:
     """Put the cookie of FILE (a VERSION file, or what `generate` made) into the metadata.
 
@@ -167,7 +167,7 @@ def create(metadata: str, file: str, dry_run: bool) -> None:
 @cookie.command()
 @metadata_option
 @click.argument("name", metavar="ID")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(metadata: str, name: str, dry_run: bool, yes: bool) -> None:
     """Remove a bookie's cookie from the metadata, so that it can start again on empty directories.

@@ -56,7 +56,7 @@ _STATES: Final = {
     StateRecordKind.DROPPED: "deleted",
 }
 
-_ledger_option = click.option("--ledger", type=WholeNumber(0), metavar="ID", help="Only what concerns this ledger.")
+_ledger_option = click.option("--ledger", type=WholeNumber(0), metavar="ID", help="Only show records of this ledger.")
 _records_option = click.option("--records", is_flag=True, help="Show every record, not only what holds them.")
 
 

@@ -39,10 +39,10 @@ async def safe_to_stop(bk: BookKeeper, names: tuple[str, ...]) -> VerbAnswer:
     keeps enough bookies to go on.
     """
 
-    from bookkeeper.replication.inspection.safe_to_stop import safe_to_stop as ask
+    from bookkeeper.replication.inspection.safe_to_stop import safe_to_stop as verdict_of
 
     with counting(", ".join(names)) as show:
-        found = await ask(bk, names, show)
+        found = await verdict_of(bk, names, show)
     document = {
         "bookies": list(found.bookies),
         "safe": found.is_safe,
@@ -56,7 +56,7 @@ async def safe_to_stop(bk: BookKeeper, names: tuple[str, ...]) -> VerbAnswer:
 def _print_verdict(found: StopVerdict) -> None:
     names = ", ".join(found.bookies)
     if found.is_safe:
-        click.echo(f"yes: {names} can be stopped ({counted(found.ledgers, 'ledger')} looked at)")
+        click.echo(f"yes: {names} can be stopped ({counted(found.ledgers, 'ledger')} checked)")
         return
     click.echo(f"no: do not stop {names} now")
     rows = [{"ledger": each.ledger_id, "why": each.reason} for each in found.obstacles]
@@ -93,7 +93,7 @@ async def read_only(bk: BookKeeper, name: str, off: bool) -> str:
 @verb_on_cluster(json=False, changes=True)
 @click.argument("name", metavar="ID")
 @click.argument("location", required=False, metavar="[/RACK | /REGION/RACK]")
-@click.option("--forget", "forgotten", is_flag=True, help="Forget where it stands: it counts as in the default rack.")
+@click.option("--forget", "forgotten", is_flag=True, help="Remove its location: it then counts as in the default rack.")
 async def place(bk: BookKeeper, name: str, location: str | None, forgotten: bool) -> str:
     """Say in which rack a bookie stands. Clients spread the copies of an entry over racks.
 

@@ -37,7 +37,7 @@ _SHOWN: Final = 20
     metavar="SECONDS",
     default=default_of(DecommissionConfig, "wait_s"),
     show_default=True,
-    help="How long it goes on while nothing changes: a ledger is stuck, a bookie still runs.",
+    help="How long to wait while nothing changes: a ledger is stuck, or a bookie still runs.",
 )
 @give_up_option
 def decommission(

@@ -141,7 +141,7 @@ def drain_config(
 @json_option
 @click.argument("names", nargs=-1, required=True, metavar="ID...")
 @drain_options
-@click.option("--dry-run", is_flag=True, help="Only say what would be moved, and what cannot be moved.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be moved, and what cannot be moved.")
 def drain(metadata: str, as_json: bool, names: tuple[str, ...], dry_run: bool, **given: Any) -> None:
     """Move every ledger off bookies, alive or dead, to other bookies.
 
@@ -287,7 +287,7 @@ def print_stuck(stuck: Sequence[StuckLedger], *, most: int | None = None) -> Non
 give_up_option: Final = click.option(
     "--give-up-deleted",
     is_flag=True,
-    help="Go on although they have copies of deleted ledgers that `bk ledger undelete` can still bring back.",
+    help="Continue even if they have copies of deleted ledgers that `bk ledger undelete` could still restore.",
 )
 
 
@@ -296,7 +296,7 @@ give_up_option: Final = click.option(
 @json_option
 @click.argument("names", nargs=-1, required=True, metavar="ID...")
 @give_up_option
-@click.option("--dry-run", is_flag=True, help="Only look whether they may be forgotten.")
+@click.option("--dry-run", is_flag=True, help="Only check whether they may be forgotten.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def forget(
     metadata: str, as_json: bool, names: tuple[str, ...], give_up_deleted: bool, dry_run: bool, yes: bool

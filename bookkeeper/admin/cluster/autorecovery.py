@@ -41,7 +41,7 @@ def autorecovery() -> None:
     "--lost-bookie-delay",
     type=WholeNumber(0),
     metavar="SECONDS",
-    help="After how long a bookie that is away counts as lost; `trigger --delay` changes it later.  [default: 30]",
+    help="Time after which an absent bookie counts as lost; `trigger --delay` changes it later.  [default: 30]",
 )
 @click.option(
     "--throttle",
@@ -69,7 +69,7 @@ def autorecovery() -> None:
     metavar="HOURS",
     help="How often it is checked that the copies of closed ledgers stand in enough racks; 0: never.  [default: 24]",
 )
-@click.option("--repair-placement", is_flag=True, help="Have copies that stand in too few racks moved apart.")
+@click.option("--repair-placement", is_flag=True, help="Move copies apart that are in too few racks.")
 @click.option(
     "--sample",
     type=Number(0, 100),
@@ -81,7 +81,7 @@ def autorecovery() -> None:
     metavar="HOST:PORT",
     help="Show /healthz, /livez, /readyz and /metrics at this address.  [default: nowhere]",
 )
-@click.option("--http-insecure", is_flag=True, help="Allow --http beyond loopback: these pages only tell.")
+@click.option("--http-insecure", is_flag=True, help="Allow --http beyond loopback: these pages change nothing.")
 @click.option(
     "--http-api",
     metavar="HOST:PORT",
@@ -107,7 +107,7 @@ def autorecovery() -> None:
     "--http-tls-key", metavar="FILE", help="PEM file with its private key.  [default: the file of --http-tls-cert]"
 )
 @log_option
-@click.option("--audit", metavar="FILE|log", help="With --http-api: note there what was asked of it.")
+@click.option("--audit", metavar="FILE|log", help="With --http-api: write its audit log there.")
 def run(
     metadata: str,
     name: str | None,
@@ -223,7 +223,7 @@ def _print_report(found: AutorecoveryStatus) -> None:
     click.echo("enabled" if found.enabled else "DISABLED for this cluster: `bk autorecovery enable` switches it on")
     click.echo(f"auditor: {found.auditor}" if found.auditor else "auditor: none; run `bk autorecovery`")
     if found.delay_s is not None:
-        click.echo(f"a bookie that is away counts as lost after {found.delay_s} s")
+        click.echo(f"an absent bookie counts as lost after {found.delay_s} s")
     for check, at in found.checks.items():
         what = "all ledgers" if check.name == "ALL_LEDGERS" else "what bookies hold"
         click.echo(f"last check of {what}: {moment(at, 'not yet')}")
@@ -248,7 +248,7 @@ def _print_report(found: AutorecoveryStatus) -> None:
     "--delay",
     type=WholeNumber(0),
     metavar="SECONDS",
-    help="Set after how long a bookie that is away counts as lost.",
+    help="Set the time after which an absent bookie counts as lost.",
 )
 @click.option("--check", is_flag=True, help="Check all copies of all ledgers now, too.")
 async def trigger(bk: BookKeeper, delay: int | None, check: bool) -> str:

@@ -57,7 +57,7 @@ def status(metadata: str, as_json: bool, watch: bool) -> None:
         observer = ClusterObserver(bk)
         if watch:
             await _watch(observer, as_json)
-        found = await observer.look()
+        found = await observer.observe()
         console = screen_console(markup=False, emoji=False)
         return VerbAnswer(document(found), lambda: console.print(screen(found, console.width)), is_good=found.is_well)
 
@@ -84,7 +84,7 @@ async def _watch(observer: ClusterObserver, as_json: bool) -> None:
 async def _repeat(observer: ClusterObserver, show: Callable[[ClusterStatus | dict[str, Any]], None]) -> NoReturn:
     while True:
         try:
-            show(await observer.look())
+            show(await observer.observe())
         except MetadataError as error:
             show({"well": False, "problem": f"the metadata cannot be read: {in_words(error)}"})
         await asyncio.sleep(EVERY_S)

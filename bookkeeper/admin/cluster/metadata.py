@@ -37,7 +37,7 @@ from bookkeeper.meta.stores.access_list import AccessStore, audit
 from bookkeeper.option_types import Number, WholeNumber
 from bookkeeper.real import system_seams
 from bookkeeper.real.private import replace_private
-from bookkeeper.replication.losses.rollback import KEEP_S, HeldLedgers, accept, look
+from bookkeeper.replication.losses.rollback import KEEP_S, HeldLedgers, accept, list_held
 from bookkeeper.seams import Lock, Seams
 
 
@@ -99,7 +99,7 @@ def copy(source: str, target: str, resume: bool, as_json: bool) -> None:
             f"{counted(report.values, 'value')}, {report.bytes} bytes, compared byte for byte, "
             f"in {time.monotonic() - began:.1f} s"
         )
-        click.echo(f"  copied besides: {kinds or 'nothing else'}; the next ledger id is {report.next_id} or above")
+        click.echo(f"  also copied: {kinds or 'nothing else'}; the next ledger id is {report.next_id} or above")
         click.echo(
             f"  {source} refuses bookies and clients from now on; start the bookies on their directories with "
             f"--metadata {target}"
@@ -272,7 +272,7 @@ def restore(file: str, target: str, resume: bool, as_json: bool) -> None:
         f"instance {report.instance_id} is at {target}, as of {moment(found.taken_ms)}: "
         f"{counted(report.ledgers, 'ledger')}, compared byte for byte"
     )
-    click.echo(f"go on with: bk metadata accept-rollback --metadata {target} (docs/metadata.md)")
+    click.echo(f"continue with: bk metadata accept-rollback --metadata {target} (docs/metadata.md)")
 
 
 # -- going on from an older state --------------------------------------------------------------------------
@@ -287,7 +287,9 @@ def restore(file: str, target: str, resume: bool, as_json: bool) -> None:
     metavar="ID=HOST:PORT",
     help="The address of a bookie that is not registered and whose id is no address. May be repeated.",
 )
-@click.option("--without", multiple=True, metavar="ID", help="Go on without asking this bookie. May be repeated.")
+@click.option(
+    "--without", multiple=True, metavar="ID", help="Continue without this bookie's list of ledgers. May be repeated."
+)
 @click.option(
     "--keep",
     "keep_h",
@@ -316,17 +318,17 @@ def accept_rollback(
         raise click.UsageError("--json asks no questions: give --yes, too")
     addresses = dict(_place_of(text) for text in places)
 
-    async def asked() -> HeldLedgers:
+    async def collect() -> HeldLedgers:
         async with _metadata_only(metadata) as client:
-            return await look(client, addresses)
+            return await list_held(client, addresses)
 
     async def accepted() -> tuple[HeldLedgers, int]:
         async with _metadata_only(metadata) as client:
-            held = await look(client, addresses)
+            held = await list_held(client, addresses)
             return held, await accept(client, held, keep_s=int(keep_h * 3600), without=frozenset(without))
 
     if not yes:
-        _show(finish(asked()))
+        _show(finish(collect()))
         click.confirm("Go on from these metadata? Ledgers that they do not know are given up", abort=True)
     held, first = finish(accepted(), changes=True)
     if as_json:

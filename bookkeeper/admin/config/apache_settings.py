@@ -349,7 +349,9 @@ RULES: Final[Mapping[str, Rule]] = {
     "disableServerSocketBind": _only(False, "a bookie always listens", "a bookie always listens"),
     "extraServerComponents": _never("a bookie runs no components of Java's; leave it out if nobody uses them"),
     "readOnlyModeEnabled": _only(
-        True, "a bookie without room takes no adds, and serves on", "a bookie without room is never ended; leave it out"
+        True,
+        "a bookie without room takes no adds, and goes on serving",
+        "a bookie without room is never ended; leave it out",
     ),
     "forceReadOnlyBookie": _truth_as("read_only"),
     "persistBookieStatusEnabled": _only(

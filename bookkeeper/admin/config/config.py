@@ -85,11 +85,11 @@ def show(file: str | None, as_json: bool, **options: Any) -> None:
     "--dir", "directory", metavar="DIR", required=True, help="The directory of the new bookie's identity; it is empty."
 )
 @click.option("--write", "target", metavar="FILE", help="Write the settings into this new TOML file.")
-@click.option("--leave-out", multiple=True, metavar="NAME", help="Go on without this refused setting. May be repeated.")
+@click.option("--leave-out", multiple=True, metavar="NAME", help="Leave this refused setting out. May be repeated.")
 @click.option(
     "--insecure",
     is_flag=True,
-    help="Serve beyond loopback without encryption and authentication, as Apache's bookies do unless they are told.",
+    help="Serve beyond loopback without encryption and authentication, as Apache's bookies do by default.",
 )
 @json_option
 def import_(
@@ -204,7 +204,7 @@ def _translated(file: str, directory: str) -> Translation:
 def _require_good(file: str, found: Translation) -> None:
     """Refuse settings with which no bookie starts. Raises: ConfigError: what is wrong."""
     if "metadata_uri" not in found.options:
-        raise ConfigError(f"{file} does not say where the metadata are: it needs metadataServiceUri or zkServers")
+        raise ConfigError(f"{file} does not name the metadata store: it needs metadataServiceUri or zkServers")
     try:
         config_from(found.options)
     except ConfigError as error:

@@ -132,9 +132,7 @@ class _Job:
     is_flag=True,
     help="Give entries a digest that nobody can make without the password: as --digest hmac.",
 )
-@click.option(
-    "--unsafe-without-digest", is_flag=True, help="What --digest dummy needs as well: readers check nothing then."
-)
+@click.option("--unsafe-without-digest", is_flag=True, help="Required with --digest dummy: readers then check nothing.")
 @click.option(
     "--when-short",
     type=click.Choice(["fail", "name_absent"]),
@@ -188,7 +186,7 @@ def _refuse_combinations(size: int | None, with_ids: bool, deferred: bool, when_
     if size is None and "count" in given:
         raise click.UsageError("--count needs --size: without --size every line is one entry", ctx)
     if size is not None and "source" in given:
-        raise click.UsageError("give SOURCE or --size, not both: --size invents the entries", ctx)
+        raise click.UsageError("give SOURCE or --size, not both: --size generates the entries", ctx)
     if size is not None and with_ids:
         raise click.UsageError("give --with-ids or --size, not both: the lines have the ids", ctx)
     if deferred and when_short != "fail":
@@ -210,7 +208,7 @@ async def _append_in_order(bk: BookKeeper, job: _Job, asked: Interruption) -> tu
     try:
         async with writer:
             if job.size is None:
-                asked.tell(lines.stop)
+                asked.on_interrupt(lines.stop)
                 async for run in lines.runs():
                     for at in range(0, len(run), _RUN):
                         await in_flight.append(run[at : at + _RUN])
@@ -231,7 +229,7 @@ async def _append_in_order(bk: BookKeeper, job: _Job, asked: Interruption) -> tu
     finally:
         lines.close()
     if asked:
-        asked.end(_kept_entries(writer, lines))
+        asked.end(_written_entries(writer, lines))
     return int(writer.id), int(writer.last_add_confirmed)
 
 
@@ -271,7 +269,7 @@ def _announce(writer: WriteHandle, asked: Interruption) -> None:
     asked.leaves = f"ledger {writer.id} is left open; `bk ledger recover {writer.id}` closes it"
 
 
-def _kept_entries(writer: WriteHandle, lines: LineInput) -> str:
+def _written_entries(writer: WriteHandle, lines: LineInput) -> str:
     entries = int(writer.last_add_confirmed) + 1
     kept = f"ledger {writer.id} is closed with {counted(entries, 'entry')}"
     if lines.left:
@@ -290,7 +288,7 @@ async def _append_with_ids(bk: BookKeeper, job: _Job, asked: Interruption) -> tu
     lines = LineInput(job.source, line_max=bk.services.config.entry_size_max)
     try:
         async with writer:
-            asked.tell(lines.stop)
+            asked.on_interrupt(lines.stop)
             async for run in lines.runs():
                 for line in run:
                     number += 1
@@ -319,7 +317,7 @@ async def _append_with_ids(bk: BookKeeper, job: _Job, asked: Interruption) -> tu
     finally:
         lines.close()
     if asked:
-        asked.end(_kept_entries(writer, lines))
+        asked.end(_written_entries(writer, lines))
     return int(writer.id), int(writer.last_add_confirmed)
 
 

@@ -26,7 +26,7 @@ _RUNS_SHOWN = 8
 @verb_on_cluster()
 @ledger_argument
 @click.option(
-    "--bookie", "names", multiple=True, metavar="ID", help="Ask this bookie.  [default: all that should hold some]"
+    "--bookie", "names", multiple=True, metavar="ID", help="Query this bookie.  [default: all that should have entries]"
 )
 async def entries(bk: BookKeeper, ledger_id: int, names: tuple[str, ...]) -> VerbAnswer:
     """Ask a ledger's bookies which entries they hold, and show which entries they lack."""
@@ -94,7 +94,7 @@ def read_copies(
             found = await operator.metadata(ledger_id)
             if bookie not in found.bookies:
                 require_bookies([bookie], await operator.all_bookies())
-                click.echo(f"{bookie} has no entries of ledger {ledger_id}, and need not have any", err=True)
+                click.echo(f"{bookie} has no entries of ledger {ledger_id}, and should not have any", err=True)
             end = last if last is not None else await _end(operator, ledger_id, found)
             bad = 0
             for entry_id in held_by(found, bookie, first, end):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     default=default_of(ClientConfig, "delete_grace_s"),
     show_default=True,
     metavar="SECONDS",
-    help="For how long `bk ledger undelete` can bring it back. 0: it is gone for ever, also if it was deleted before.",
+    help="For how long `bk ledger undelete` can bring it back. 0: never, also if it was deleted before.",
 )
 async def delete(bk: BookKeeper, ledger_id: int, force: bool, grace: int) -> str:
     """Delete a ledger, closing it first (which stops its writer).

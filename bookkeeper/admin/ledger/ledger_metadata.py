@@ -20,8 +20,8 @@ from bookkeeper.real import system_seams
 @ledger_argument
 @click.argument("action", type=click.Choice(["export", "restore"]))
 @click.argument("file", type=click.Path(dir_okay=False))
-@click.option("--dry-run", is_flag=True, help="With restore: only say what would be done.")
-@click.option("--yes", is_flag=True, help="With restore: do not ask.")
+@click.option("--dry-run", is_flag=True, help="With restore: only show what would be done.")
+@click.option("--yes", is_flag=True, help="With restore: do not ask for confirmation.")
 def ledger_metadata(metadata: str, ledger_id: int, action: str, file: str, dry_run: bool, yes: bool) -> None:
     """Write a ledger's metadata into a new FILE (export), or put those of FILE back (restore).
 
@@ -83,6 +83,6 @@ def _restore(metadata: str, ledger_id: int, path: str, dry_run: bool, yes: bool)
         click.echo(f"would put back {what}")
         return
     if not yes:
-        click.confirm(f"Put back {what}? Entries of later fragments would be lost", abort=True, err=True)
+        click.confirm(f"Restore {what}? Entries of later fragments would be lost", abort=True, err=True)
     finish(work(False), changes=True)
     click.echo(f"put back {what}")

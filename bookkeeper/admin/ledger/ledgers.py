@@ -78,9 +78,7 @@ ledger.add_command(ledger_metadata)
     metavar="ENTRY",
     help="The last entry to print.  [default: the last one confirmed]",
 )
-@click.option(
-    "--bookie", metavar="ID", help="Only this bookie's copies of what it must have; the password is the metadata's."
-)
+@click.option("--bookie", metavar="ID", help="Only this bookie's copies; the password is taken from the metadata.")
 @as_operator_option
 def read(
     metadata: str,
@@ -268,7 +266,7 @@ def _is_wanted(found: LedgerMetadata, bookie: str | None, state: str | None) -> 
     help="If too few bookies answer to find the end: say what has to be given up, ask, and close the ledger at the "
     "last entry that can be read. No password is needed.",
 )
-@click.option("--yes", is_flag=True, help="With --accept-loss: do not ask.")
+@click.option("--yes", is_flag=True, help="With --accept-loss: do not ask for confirmation.")
 def recover(
     metadata: str, password: str, as_json: bool, ledger_id: int, as_operator: bool, accept_loss: bool, yes: bool
 ) -> None:

@@ -83,14 +83,14 @@ async def repair(bk: BookKeeper, ledger_id: int, throttle: int | None, grace: fl
     from bookkeeper.ids import LedgerId
     from bookkeeper.replication.repairs import repair_once
 
-    with repair_progress(ledger_id) as (say, on_copied):
+    with repair_progress(ledger_id) as (report, on_copied):
         done = await repair_once(
             bk,
             LedgerId(ledger_id),
             owner=f"bk ledger repair on {platform.node()}:{os.getpid()}",
             grace_s=grace,
             bytes_per_s=throttle or 0,
-            say=say,
+            report=report,
             on_copied=on_copied,
         )
     return VerbAnswer(_document(done), lambda: _print_report(done), is_good=done.whole)
@@ -146,7 +146,7 @@ def repair_progress(ledger_id: int) -> Iterator[tuple[Callable[[str], None], Cal
             copied = f" ({counted(entries_done, 'entry')}, {size_in_words(bytes_done)} copied)" if entries_done else ""
             update(f"ledger {ledger_id}: {doing}{copied}")
 
-        def say(what: str) -> None:
+        def report(what: str) -> None:
             nonlocal doing
             doing = what
             show()
@@ -156,4 +156,4 @@ def repair_progress(ledger_id: int) -> Iterator[tuple[Callable[[str], None], Cal
             entries_done, bytes_done = entries_done + entries, bytes_done + size
             show()
 
-        yield say, on_copied
+        yield report, on_copied

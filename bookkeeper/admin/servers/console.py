@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.option(
     "--token-file",
     metavar="FILE",
-    help="The file of tokens that `bk gateway token` writes. With it every page wants a token, which a browser asks "
+    help="The file of tokens that `bk gateway token` writes. With it every page requires a token, which a browser asks "
     "for as a password; without it whoever reaches the address sees the pages.",
 )
 @click.option(
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     help="PEM: the console's certificate and chain; then it speaks TLS, and other hosts may reach it.",
 )
 @click.option("--listen-tls-key", metavar="FILE", help="PEM: its private key.  [default: in --listen-tls-cert]")
-@click.option("--audit", metavar="FILE|log", help="Note there who was let in or refused, and who changed what.")
+@click.option("--audit", metavar="FILE|log", help="Write its audit log there: admissions, refusals and changes.")
 @log_option
 def console(
     metadata: str,

@@ -57,7 +57,7 @@ def signing_key(name: str, token_file: str) -> None:
     New tokens are signed with the newest key; older tokens stay good. Put the file on every bookie before you make
     tokens with the key. To end all tokens of a key, remove its line.
     """
-    with _told():
+    with _reported_errors():
         if name in _book(token_file).signing.keys:
             raise ConfigError(f"{token_file} has a key of this name: take another name")
         append_private(token_file, signing_key_line(name))
@@ -76,7 +76,7 @@ def token(name: str, token_file: str, valid_s: int, roles: tuple[str, ...], key:
     """
     from bookkeeper.auth.signed_tokens import issue
 
-    with _told():
+    with _reported_errors():
         end = SystemClock().wall_ms() // 1000 + valid_s
         click.echo(issue(_book(token_file), name, SystemRng().getrandbits(64), end=end, roles=roles, key=key).reveal())
 
@@ -89,7 +89,7 @@ def revoke(what: str, token_file: str) -> None:
 
     Connections that were made with it end within the interval in which bookies look for changes.
     """
-    with _told():
+    with _reported_errors():
         if what in _book(token_file).revoked:
             raise ConfigError(f"{what} is revoked already")
         append_private(token_file, revoked_line(what))
@@ -102,7 +102,7 @@ def revoke(what: str, token_file: str) -> None:
     "--password-file", type=_FILE, help="A private file with the password. Without it the password is asked for."
 )
 @_roles
-@click.option("--replace", is_flag=True, help="Give a user who is there another password and other roles.")
+@click.option("--replace", is_flag=True, help="Replace the password and roles of an existing user.")
 def sasl_user(name: str, user_file: str, password_file: str | None, roles: tuple[str, ...], replace: bool) -> None:
     """Add the user NAME to the file of users for SASL DIGEST-MD5, with what is kept of a password.
 
@@ -110,10 +110,10 @@ def sasl_user(name: str, user_file: str, password_file: str | None, roles: tuple
     """
     from bookkeeper.auth.sasl.users import parse_users, user_line
 
-    with _told():
+    with _reported_errors():
         text = _text(user_file)
         if name in parse_users(text, user_file) and not replace:
-            raise ConfigError(f"{user_file} has this user: --replace gives another password")
+            raise ConfigError(f"{user_file} has this user: use --replace to set another password")
         kept = "".join(line for line in text.splitlines(keepends=True) if line.split()[:2] != ["user", name])
         kept += "" if not kept or kept.endswith("\n") else "\n"
         replace_private(user_file, kept + user_line(name, _password(password_file), roles))
@@ -137,8 +137,8 @@ def _text(path: str) -> str:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Errors of files are told as errors of this command."""
+def _reported_errors() -> Iterator[None]:
+    """Report errors of files as errors of this command."""
     try:
         yield
     except (OSError, UnicodeDecodeError, ConfigError) as error:

@@ -311,7 +311,7 @@ class Standalone:
             for child in self._children:
                 if child.due is not None and child.due <= time.monotonic():
                     self._start(child)
-            self._tell_ready()
+            self._report_ready()
             if self._asked:
                 self._stop()
                 if not any(child.pid for child in self._children):
@@ -333,7 +333,7 @@ class Standalone:
             lines, child.rest = [child.rest], b""
         for line in lines:
             text = line.decode(errors="replace")
-            self._say(f"{child.name:8} {text}")
+            self._print(f"{child.name:8} {text}")
             if " serve" in text:
                 child.serves = child.settled = True
         return bool(data)
@@ -349,7 +349,7 @@ class Standalone:
         if self._asked:
             if code not in (0, -signal.SIGTERM):  # a child that is stopped before it serves just ends
                 self._status = 1
-                self._say(f"{child.name:8} has ended {_how(code)}", err=True)
+                self._print(f"{child.name:8} has ended {_how(code)}", err=True)
         elif code == _LACKS:
             self._give_up(child)
         else:
@@ -359,7 +359,7 @@ class Standalone:
             child.due = time.monotonic() + pause_s
             if self._none_has_served():
                 return
-            self._say(f"{child.name:8} has ended {_how(code)}; it is started again in {pause_s:g} s", err=True)
+            self._print(f"{child.name:8} has ended {_how(code)}; it is started again in {pause_s:g} s", err=True)
 
     def _give_up(self, child: _Child) -> None:
         child.given_up = True
@@ -374,10 +374,10 @@ class Standalone:
             return False
         self._status = 1
         self._asked += 1
-        self._say("bk: no bookie could be started; the reasons are above", err=True)
+        self._print("bk: no bookie could be started; the reasons are above", err=True)
         return True
 
-    def _tell_ready(self) -> None:
+    def _report_ready(self) -> None:
         if self._ready or self._asked or not all(child.settled for child in self._children):
             return
         if not any(child.serves for child in self._children if child.name not in _BESIDE):
@@ -388,19 +388,19 @@ class Standalone:
             f"ready after {time.monotonic() - self._began:.1f} s{f' without {without}' if without else ''}, "
             f"everything is in {self._plan.directory}"
         )
-        self._say(f"\n{text}")
+        self._print(f"\n{text}")
         self._supervisor.ready(text)
         for name, value in {"BK_METADATA": self._plan.metadata, **self._plan.clients_tls}.items():
-            self._say(f"  export {name}={value}")
+            self._print(f"  export {name}={value}")
         if any(child.name == _GATEWAY and child.serves for child in self._children):
-            self._say(f"  checkpointLocation=webhdfs://{HOST}:{self._plan.webhdfs_port}/NAME")
+            self._print(f"  checkpointLocation=webhdfs://{HOST}:{self._plan.webhdfs_port}/NAME")
         if any(child.name == _CONSOLE and child.serves for child in self._children):
-            self._say(f"  console: http://{HOST}:{self._plan.console_port}/")
+            self._print(f"  console: http://{HOST}:{self._plan.console_port}/")
         for child in self._children:
             if child.serves and (port := self._plan.http_api_ports.get(child.name)):
-                self._say(f"  HTTP API of {child.name}: http://{HOST}:{port}/api/v1/")
+                self._print(f"  HTTP API of {child.name}: http://{HOST}:{port}/api/v1/")
 
-    def _say(self, text: str, *, err: bool = False) -> None:
+    def _print(self, text: str, *, err: bool = False) -> None:
         """Print a line. If the reader has closed our output, end."""
         stream = sys.stderr if err else sys.stdout
         try:
@@ -427,7 +427,7 @@ class Standalone:
         elif time.monotonic() >= self._stop_by - (_STOP_S - ONE_WISH_S if again else 0.0):
             for child in running:
                 os.kill(child.pid, signal.SIGKILL)
-                self._say(f"{child.name:8} did not stop in time and was killed", err=True)
+                self._print(f"{child.name:8} did not stop in time and was killed", err=True)
             self._stop_by = time.monotonic() + _STOP_S
 
 

@@ -20,7 +20,7 @@ ONE_WISH_S: Final = 1.0
 class Interruption:
     """``with Interruption() as asked:`` notes the first signal; the second one ends the process at once.
 
-    :meth:`tell` says what to do at the first signal. :attr:`leaves` says what the second one leaves behind.
+    :meth:`on_interrupt` says what to do at the first signal. :attr:`leaves` says what the second one leaves behind.
     """
 
     def __init__(self, *, one_wish_s: float = ONE_WISH_S) -> None:
@@ -45,7 +45,7 @@ class Interruption:
             for number in SIGNALS:
                 asyncio.get_running_loop().remove_signal_handler(number)
 
-    def tell(self, stop: Callable[[], None]) -> None:
+    def on_interrupt(self, stop: Callable[[], None]) -> None:
         """Call ``stop`` when a signal comes, or at once if it has come."""
         self._callbacks.append(stop)
         if self:

@@ -67,7 +67,7 @@ def tls_options(function: F) -> F:
             metavar="PROVIDER",
             callback=_note_auth,
             expose_value=False,
-            help="What to show to bookies besides a certificate: token, sasl, or MODULE:ATTRIBUTE. [env: BK_AUTH]",
+            help="Credential for bookies besides a certificate: token, sasl, or MODULE:ATTRIBUTE. [env: BK_AUTH]",
         ),
         click.option(
             "--tls-insecure-any-host",
@@ -164,7 +164,11 @@ def password_option(function: F) -> F:
     """
 
     @click.option(
-        "--password", default="", envvar="BK_PASSWORD", hidden=True, help="The password itself, for all to see."
+        "--password",
+        default="",
+        envvar="BK_PASSWORD",
+        hidden=True,
+        help="The password itself, visible to others on this machine.",
     )
     @click.option(
         "--password-file",

@@ -49,7 +49,7 @@ class SaslServerProvider:
         """A new connection's."""
         if not (peer.encrypted or self._insecure):
             raise AuthenticationError(_IN_CLEAR)
-        self._freshness.look(self._users)
+        self._freshness.refresh(self._users)
         return SaslServerExchange(self, DigestServer(nonce(self._rng)))
 
     def user(self, name: str) -> SaslUser | None:

@@ -216,7 +216,7 @@ class ServerConnection(FrameProtocol):
             return
         if self.access is not None:
             chosen, charge = self._allowed(self.access, adds, chosen, charge)
-        if self.bookie.asks and chosen:
+        if self.bookie.verifies and chosen:
             chosen, charge = self._ask_first(adds, chosen, charge)
         if chosen:
             self._store(adds, chosen, charge)
@@ -248,7 +248,7 @@ class ServerConnection(FrameProtocol):
             self._refuse_run(adds, status)
             return
         chosen, charge = adds.runs, len(adds.records)
-        if self.bookie.asks:
+        if self.bookie.verifies:
             chosen, charge = self._ask_first(adds, chosen, charge)
         if chosen:
             self._store(adds, chosen, charge)
@@ -268,12 +268,12 @@ class ServerConnection(FrameProtocol):
         rest: list[Run] = []
         for run in chosen:
             ledger_id, regular = LedgerId(run.ledger_id), not run.recovery
-            if not self.bookie.must_ask(ledger_id, regular=regular):
+            if not self.bookie.must_verify(ledger_id, regular=regular):
                 rest.append(run)
                 continue
             one = alone(adds, run)
             charge -= len(one.records)
-            self.bookie.ask(ledger_id, run.master_key, partial(self._on_looked_up, one), regular=regular)
+            self.bookie.verify(ledger_id, run.master_key, partial(self._on_looked_up, one), regular=regular)
         return rest, charge
 
     def _on_looked_up(self, adds: Adds, status: Status) -> None:

@@ -12,7 +12,7 @@ from bookkeeper.bookie.control.ledger_directories import LedgerDirectories
 from bookkeeper.errors import IllegalOperationError
 from bookkeeper.ids import LedgerId
 from bookkeeper.volumes import Volumes
-from bookkeeper.volumes.after_all import until_done
+from bookkeeper.volumes.after_all import wait_until_done
 
 
 class CommandedBookie(Protocol):
@@ -46,7 +46,7 @@ def commands_of(bookie: CommandedBookie) -> dict[str, Command]:
         await says("looks for ledgers that were deleted")
         dropped = await bookie.collect_garbage()
         await says(f"{counted(len(dropped), 'deleted ledger', 'was', 'were')} dropped; compacts entry logs")
-        await until_done(lambda done: bookie.engine.compact(done, major=major))
+        await wait_until_done(lambda done: bookie.engine.compact(done, major=major))
         after = await bookie.logs()
         return {"dropped": sorted(dropped), **_waiting(bookie), **_won(before, after)}
 
@@ -63,7 +63,7 @@ def commands_of(bookie: CommandedBookie) -> dict[str, Command]:
         if _flag(request, "now"):
             files, size = len(scrubber.files()), sum(file.size for file in scrubber.files())
             await says(f"reads and checks {counted(files, 'file')}, about {size} bytes")
-            await until_done(scrubber.run_now)
+            await wait_until_done(scrubber.run_now)
         return {**scrubber.report(), "sentences": [*scrubber.sentences(), *bookie.repairs()]}
 
     async def directories(request: Mapping[str, Any], says: Says) -> Mapping[str, Any]:

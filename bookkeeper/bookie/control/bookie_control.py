@@ -47,7 +47,7 @@ class BookieControl:
     async def answer(self, request: bytes, send: Send) -> None:
         """Carry out one request. Whatever happens, the last line is a result or an error."""
 
-        async def says(what: str) -> None:
+        async def report(what: str) -> None:
             await send(json.dumps({"says": what}).encode())
 
         try:
@@ -60,7 +60,7 @@ class BookieControl:
             answer: Mapping[str, Any] = {"error": f"there is no command {name}; there are {known}"}
         else:
             try:
-                answer = {"result": await command(told, says)}
+                answer = {"result": await command(told, report)}
             except BookKeeperError as error:
                 answer = {"error": in_words(error)}
             except Exception as error:  # unexpected, and logged as such; the bookie goes on

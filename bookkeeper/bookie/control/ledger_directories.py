@@ -16,7 +16,7 @@ from bookkeeper.errors import IllegalOperationError
 from bookkeeper.seams import Disk
 from bookkeeper.storage.engine import Engine
 from bookkeeper.volumes import Volume, Volumes
-from bookkeeper.volumes.after_all import until_done
+from bookkeeper.volumes.after_all import wait_until_done
 from bookkeeper.volumes.disks.volume_list import VolumeEntry, VolumeState, share_of
 from bookkeeper.volumes.mapped_volumes import changeable
 from bookkeeper.volumes.start.volume_directories import refuse_filled
@@ -111,7 +111,7 @@ class LedgerDirectories:
             await self._start.grow_cookie(listed, [ledger_dir, journal_dir])
             progress = await self._publisher.add_volume(entry.number, self._highest(), volumes)
             volume = await self._start.open_added(self._publisher, entry, progress)
-            await until_done(lambda done: volumes.members.add(volume, listed, done))
+            await wait_until_done(lambda done: volumes.members.add(volume, listed, done))
             log.warning(
                 "ledger directory %s is used from now on; add it to ledger_dirs: the next start needs it", ledger_dir
             )
@@ -127,7 +127,7 @@ class LedgerDirectories:
         volumes, entry = changeable(self._volumes), self._serving(ledger_dir)
         self._refuse_last(entry)
         if entry.state is not VolumeState.DRAINING:
-            await until_done(lambda done: volumes.members.set_state(entry.number, VolumeState.DRAINING, done))
+            await wait_until_done(lambda done: volumes.members.set_state(entry.number, VolumeState.DRAINING, done))
         drain = self._drains.get(entry.number)
         if drain is None:
             drain = self._drains[entry.number] = self._drain_of(entry.number)
@@ -185,7 +185,7 @@ class LedgerDirectories:
     def _on_loss(self, ledger_dir: str, reason: str, ledgers: int) -> None:
         log.error(
             "ledger directory %s is lost: %s. Ledgers that were on it: %d. For them the bookie answers 'unknown', and "
-            "copies them from other bookies once they are closed; it serves on with its other directories. On a disk "
+            "copies them from other bookies once they are closed; it goes on with its other directories. On a disk "
             "that works, and emptied, the directory can be added again with `bk bookie add-directory`",
             ledger_dir,
             reason,
@@ -197,7 +197,7 @@ class LedgerDirectories:
     def _serving(self, ledger_dir: str) -> VolumeEntry:
         entry = changeable(self._volumes).volume_list.at(ledger_dir)
         if entry is None or not entry.state.serves:
-            state = f"{entry.state.value} already" if entry is not None else "no ledger directory of this bookie"
+            state = f"{entry.state.value} already" if entry is not None else "not a ledger directory of this bookie"
             raise IllegalOperationError(f"{ledger_dir} is {state}")
         return entry
 

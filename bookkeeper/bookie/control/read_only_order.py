@@ -38,7 +38,7 @@ class ReadOnlyOrder:
         self.by = await self._orders.read(self._bookie)
         return self.by is not None
 
-    async def until(self, *, ordered: bool) -> None:
+    async def wait_until(self, *, ordered: bool) -> None:
         """Wait until this bookie knows that the order was given, or taken back."""
         while (self.by is not None) != ordered:
             await self._changed.wait()
@@ -56,7 +56,7 @@ class ReadOnlyOrder:
                     pause = RETRY_S
                 else:
                     if ordered != (before is not None):
-                        self._tell(before)
+                        self._log_change(before)
                         self._on_change(ordered)
                         changed, self._changed = self._changed, asyncio.Event()
                         changed.set()
@@ -66,7 +66,7 @@ class ReadOnlyOrder:
         finally:
             watch.close()
 
-    def _tell(self, before: str | None) -> None:
+    def _log_change(self, before: str | None) -> None:
         if self.by is not None:
             log.warning(
                 "bookie %s takes no new entries from now on: %s ordered it to be read-only (`bk bookies read-only %s "

@@ -107,11 +107,11 @@ class GarbageCollector:
         """For each entry log what lives in it, and what a compaction would win: see :meth:`Compactor.rows`."""
         got: asyncio.Future[list[dict[str, object]] | BaseException] = asyncio.get_running_loop().create_future()
 
-        def told(rows: list[dict[str, object]] | BaseException) -> None:
+        def on_rows(rows: list[dict[str, object]] | BaseException) -> None:
             if not got.done():
                 got.set_result(rows)
 
-        self._engine.compactor.rows(told)
+        self._engine.compactor.rows(on_rows)
         rows = await got
         if isinstance(rows, BaseException):
             raise rows
@@ -133,7 +133,7 @@ class GarbageCollector:
         candidates = self._proof.candidates(local, listed)
         self.restorable = len(restorable.intersection(candidates))
         absent = [ledger for ledger in candidates if ledger not in restorable and await self._is_gone(ledger)]
-        absent = await self._not_kept(absent)
+        absent = await self._collectable(absent)
         dead = self._proof.confirmed(absent, self._seams.clock.monotonic())
         dead = await self._marked(dead)
         if dead or self._unfinished:
@@ -189,7 +189,7 @@ class GarbageCollector:
         return min(clock.wall_ms(), self._wall_ms + int(1000 * (clock.monotonic() - self._began)))
 
     async def _read_new(self, ledgers: Sequence[LedgerId]) -> None:
-        async def until(ledger: LedgerId) -> int | None:
+        async def restorable_until_ms(ledger: LedgerId) -> int | None:
             try:
                 return (await self._metadata.ledgers.restorable.read(ledger)).until_ms
             except NoSuchKeyError:
@@ -200,7 +200,7 @@ class GarbageCollector:
 
         for at in range(0, len(ledgers), READS):
             some = ledgers[at : at + READS]
-            for ledger, end in zip(some, await asyncio.gather(*map(until, some)), strict=True):
+            for ledger, end in zip(some, await asyncio.gather(*map(restorable_until_ms, some)), strict=True):
                 if end is not None:
                     self._until[ledger] = end
 
@@ -220,7 +220,7 @@ class GarbageCollector:
             return False
         return await self._metadata.store.exists(ledgers.path(ledger)) is None  # it was not brought back in between
 
-    async def _not_kept(self, absent: list[LedgerId]) -> list[LedgerId]:
+    async def _collectable(self, absent: list[LedgerId]) -> list[LedgerId]:
         """The ledgers of ``absent`` that may go. After an accepted loss of metadata, ledgers that the loss may concern
         are kept for ``keep_s`` seconds, unless somebody has deleted them since. Only time in which this bookie runs
         counts, from pass to pass."""

@@ -193,7 +193,7 @@ def _request(environ: Mapping[str, Any]) -> PageRequest:
 
     def read_body() -> str | None:
         if environ.get("HTTP_TRANSFER_ENCODING"):
-            raise BodyError(PageReply(411, "say how long the body is: there is no Transfer-Encoding here"))
+            raise BodyError(PageReply(411, "send Content-Length: Transfer-Encoding is not supported"))
         length = str(environ.get("CONTENT_LENGTH") or "0")
         if not length.isascii() or not length.isdigit() or int(length[:20]) > BODY_MAX:
             raise BodyError(PageReply(413, f"a body has at most {BODY_MAX} bytes"))

@@ -40,13 +40,13 @@ class MetadataContact:
         elif self.lost_at is None:
             self.lost_at = now = self._clock.monotonic()
             if bookie is not None:
-                self._tell(state, bookie, now)
+                self._log_loss(state, bookie, now)
 
-    def _tell(self, state: SessionState, bookie: BookieId, now: float) -> None:
+    def _log_loss(self, state: SessionState, bookie: BookieId, now: float) -> None:
         not_run_s = self._lag.lately(now, self._session_s)
         if not_run_s < self._session_s * _SHARE:
             log.warning(
-                "bookie %s has lost contact with the metadata store (session %s): it serves its open ledgers on, "
+                "bookie %s has lost contact with the metadata store (session %s): it goes on serving open ledgers, "
                 "and registers again by itself when the store is back",
                 bookie,
                 state.value,
@@ -54,8 +54,8 @@ class MetadataContact:
         elif self._limit.admit(now) is not None:
             log.warning(
                 "bookie %s was not run for %.1f s, and its session with the metadata store (%g s; now %s) may have "
-                "ended meanwhile: this machine is too busy, or stood still. It serves on, and registers again by "
-                "itself; a longer --metadata-session bears such times",
+                "ended meanwhile: this machine is too busy, or was paused. It goes on serving, and registers again by "
+                "itself; a longer --metadata-session tolerates such pauses",
                 bookie,
                 not_run_s,
                 self._session_s,

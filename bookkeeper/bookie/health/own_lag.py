@@ -17,7 +17,7 @@ from bookkeeper.seams import Clock
 EVERY_S: Final = 0.5
 """Seconds between two looks."""
 LEAST_S: Final = 2.0
-"""A look that is late by so much is told."""
+"""Lateness from which a sample counts."""
 GAP_S: Final = 60.0
 """Seconds between two lines."""
 _KEPT_S: Final = 300.0
@@ -30,13 +30,13 @@ class OwnLag:
         self._due = now + EVERY_S
         self._at, self._wall_ms = now, wall_ms
         self._late: deque[tuple[float, float]] = deque()
-        """When a look was late, and by how much."""
+        """When a sample was late, and by how much."""
         self._jump_s = 0.0
         self._told_at = float("-inf")
         self._worst_s = 0.0
         """Since the last line."""
 
-    def look(self, now: float, wall_ms: int) -> None:
+    def sample(self, now: float, wall_ms: int) -> None:
         """The process runs now."""
         late = now - self._due
         jump_s = (wall_ms - self._wall_ms) / 1000 - (now - self._at)
@@ -72,6 +72,6 @@ async def watch_own_lag(lag: OwnLag, clock: Clock, log: logging.Logger) -> None:
     while True:
         await asyncio.sleep(EVERY_S)
         now = clock.monotonic()
-        lag.look(now, clock.wall_ms())
+        lag.sample(now, clock.wall_ms())
         if (text := lag.sentence(now)) is not None:
             log.warning(text)

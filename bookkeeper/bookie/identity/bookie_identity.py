@@ -91,10 +91,11 @@ def refuse_java(disk: Disk, directories: Sequence[str]) -> None:
             continue
         found = [name for name in sorted(names) if name in _JAVA or name.endswith(_JAVA_ENDINGS)]
         if found:
+            name = _named_bookie(disk, current)
             raise CookieError(
-                f"{directory} belongs to a bookie of Apache BookKeeper in Java{_whose(disk, current)} ({current} holds "
-                f"{found[0]}): its files cannot be read here and were not touched. Start Java's bookie on it again, or "
-                "give this bookie directories and a --bookie-id of its own and move the data with `bk bookies drain`"
+                f"{directory} belongs to a bookie of Apache BookKeeper in Java{name} ({current} holds {found[0]}): "
+                "its files cannot be read here and were not touched. Start Java's bookie on it again, or give "
+                "this bookie directories and a --bookie-id of its own and move the data with `bk bookies drain`"
             )
 
 
@@ -102,7 +103,7 @@ _JAVA = ("VERSION", "lastMark", "lastId", "DIRTY", "BOOKIE_STATUS", "locations",
 _JAVA_ENDINGS = (".txn", ".log", ".idx")
 
 
-def _whose(disk: Disk, current: str) -> str:
+def _named_bookie(disk: Disk, current: str) -> str:
     """The id of the bookie, for an error message; empty if its cookie cannot be read."""
     try:
         return f", {cookie_format.decode(disk.read_file(os.path.join(current, COOKIE))).bookie_id}"

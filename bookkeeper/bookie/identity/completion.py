@@ -144,7 +144,7 @@ class Completion:
             MetadataError: the store does not answer, or shows an older state than was seen.
         """
         async with nullcontext() if read_bytes_per_s else self._turn:
-            whole = await self._look(ledger_id, read_bytes_per_s)
+            whole = await self._copy_missing(ledger_id, read_bytes_per_s)
         if whole:
             await self._metadata.present.check_fresh()  # an older state knows less of the ledger, or nothing
             self._not_closed.discard(ledger_id)
@@ -157,7 +157,7 @@ class Completion:
         if completer is not None:
             await completer.close()
 
-    async def _look(self, ledger_id: LedgerId, read_bytes_per_s: int) -> bool:
+    async def _copy_missing(self, ledger_id: LedgerId, read_bytes_per_s: int) -> bool:
         left: int | None = None
         while True:
             found = await self._closed(ledger_id)
@@ -230,7 +230,7 @@ class Completion:
             self._completer = make(self._bookie, self._metadata, self._config, self._seams)
         wanted, done = sum(gap.count for gap in gaps), 0
 
-        def tell() -> None:
+        def report() -> None:
             self._now = (
                 f"ledger {ledger_id}: {done} of {counted(wanted, 'lost entry')} copied from other bookies, "
                 f"at most {self._config.completion_bytes_per_s} bytes a second"
@@ -241,9 +241,9 @@ class Completion:
             done += entries
             self._entries.add(entries)
             self._bytes.add(size)
-            tell()
+            report()
 
-        tell()
+        report()
         log.warning(
             "bookie %s has lost %s of ledger %d: it copies from other bookies",
             self._bookie,

@@ -59,11 +59,11 @@ class LedgerKeys:
             "first_requests_refused_total", "First requests of ledgers that do not exist, or have another key."
         )
 
-    def must_ask(self, ledger_id: LedgerId) -> bool:
-        """Whether a request that brings a key has to wait for :meth:`ask`: here is nothing of the ledger, or no key."""
+    def must_verify(self, ledger_id: LedgerId) -> bool:
+        """Whether a request with a key has to wait for :meth:`verify`: nothing of the ledger, or no key, is here."""
         return self._engine.is_strange(ledger_id)
 
-    def ask(self, ledger_id: LedgerId, key: bytes, then: Verdict) -> None:
+    def verify(self, ledger_id: LedgerId, key: bytes, then: Verdict) -> None:
         """Read the ledger's metadata, unless a read is under way, compare the key, and call ``then`` with the verdict.
 
         Calls for one ledger are answered in their order.
@@ -81,7 +81,7 @@ class LedgerKeys:
         for task in list(self._tasks):
             task.cancel()
         for ledger_id in list(self._waiting):
-            self._tell(ledger_id, None, Status.IO_ERROR)
+            self._notify(ledger_id, None, Status.IO_ERROR)
 
     async def _settle(self, ledger_id: LedgerId) -> None:
         self._asked.add()
@@ -89,13 +89,13 @@ class LedgerKeys:
             async with asyncio.timeout(ANSWER_S), self._reads:
                 found = await self._read(ledger_id)
         except NoSuchLedgerError:
-            self._tell(ledger_id, None, Status.NO_LEDGER)
+            self._notify(ledger_id, None, Status.NO_LEDGER)
         except Exception as error:  # whatever it is, somebody waits for an answer
             text = "bookie %s refuses first requests of ledger %d: it cannot read whether the ledger exists (%s)"
             self._log.warning(text, self._bookie, ledger_id, in_words(error))
-            self._tell(ledger_id, None, Status.IO_ERROR)
+            self._notify(ledger_id, None, Status.IO_ERROR)
         else:
-            self._tell(ledger_id, found, Status.OK)
+            self._notify(ledger_id, found, Status.OK)
 
     async def _read(self, ledger_id: LedgerId) -> LedgerMetadata:
         """
@@ -110,7 +110,7 @@ class LedgerKeys:
             return found
         return (await self._metadata.ledgers.read(ledger_id, fresh=True)).value
 
-    def _tell(self, ledger_id: LedgerId, found: LedgerMetadata | None, status: Status) -> None:
+    def _notify(self, ledger_id: LedgerId, found: LedgerMetadata | None, status: Status) -> None:
         for key, then in self._waiting.pop(ledger_id, ()):
             verdict = Status.UNAUTHORIZED if found is not None and not fits(found, key) else status
             if verdict in (Status.UNAUTHORIZED, Status.NO_LEDGER):

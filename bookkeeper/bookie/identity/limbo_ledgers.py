@@ -103,7 +103,7 @@ class LimboLedgers:
         if not self._left:
             self._engine.end_limbo()
             self._engine.checkpoint(ignore)
-            log.info("bookie %s: limbo is over, every ledger is whole here again", self._bookie)
+            log.info("bookie %s: limbo has ended, every ledger is whole here again", self._bookie)
             self._on_change()
         return frozenset(self._left)
 

@@ -86,7 +86,7 @@ class ProgressPublisher:
 
     # -- start --------------------------------------------------------------------------------------------
 
-    async def look(self) -> DiskProgress | None:
+    async def read(self) -> DiskProgress | None:
         """Read the record. None: the bookie is new, or comes from a version without records.
 
         Raises:
@@ -124,7 +124,7 @@ class ProgressPublisher:
             try:
                 self._found = await self._disks.write(self._bookie, wanted, self._found)
             except (KeyExistsError, MetadataConflictError, NoSuchKeyError):
-                await self.look()
+                await self.read()
                 continue
             self._directory_id = wanted.directory_id
             if ONLY in configs:
@@ -138,7 +138,7 @@ class ProgressPublisher:
         Raises: as :meth:`opened`.
         """
         self._volume_ids[number] = self._rng.getrandbits(63) | 1
-        await self._tell(volumes, highest)
+        await self._publish(volumes, highest)
         return PublishedProgress(directory_id=self._volume_ids[number])
 
     def volume_with(self, directory_id: int) -> int | None:
@@ -157,7 +157,7 @@ class ProgressPublisher:
             SupersededError: a later start has taken the record.
             MetadataError: the store does not answer.
         """
-        await self._tell(volumes, highest)
+        await self._publish(volumes, highest)
         if (places := volumes.placement_log) is not None:
             places.publish_with(lambda: self._publish_places(volumes, places))
 
@@ -175,7 +175,7 @@ class ProgressPublisher:
                 pass
             due.clear()
             try:
-                if await self._tell(volumes, highest()):
+                if await self._publish(volumes, highest()):
                     await asyncio.sleep(GAP_S)
             except SupersededError as error:
                 superseded(str(error))
@@ -187,14 +187,14 @@ class ProgressPublisher:
         """Publish soon where the file of placements ends. One write for all that are asked for meanwhile."""
         self._places_wanted = True
         if self._places is None or self._places.done():
-            self._places = asyncio.get_running_loop().create_task(self._tell_places(volumes, places))
+            self._places = asyncio.get_running_loop().create_task(self._publish_placements(volumes, places))
 
-    async def _tell_places(self, volumes: Volumes, places: PlacementLog) -> None:
+    async def _publish_placements(self, volumes: Volumes, places: PlacementLog) -> None:
         while self._places_wanted:
             self._places_wanted = False
             try:
                 async with asyncio.timeout(PLACES_S):
-                    await self._tell(volumes, -1)
+                    await self._publish(volumes, -1)
             except TimeoutError:
                 places.not_published(MetadataUnavailableError("the metadata store does not answer"))
             except SupersededError as error:
@@ -215,11 +215,11 @@ class ProgressPublisher:
         """Publish for the last time. Gives up after ``LAST_WORD_S``."""
         try:
             async with asyncio.timeout(LAST_WORD_S):
-                await self._tell(volumes, highest)
+                await self._publish(volumes, highest)
         except (MetadataError, TimeoutError) as error:
             log.warning(
-                "bookie %s stops and could not publish how far its disk is (%s): the last seconds are not covered if "
-                "its disk is put back from an older copy",
+                "bookie %s stops and could not publish the position of its disk (%s): the last seconds are not covered "
+                "if its disk is restored from an older copy",
                 self._bookie,
                 in_words(error),
             )
@@ -227,14 +227,14 @@ class ProgressPublisher:
     def _complain(self, error: Exception) -> None:
         if not self._silent:
             log.warning(
-                "bookie %s cannot publish how far its disk is (%s): it serves on and tries again every %g s",
+                "bookie %s cannot publish the position of its disk (%s): it goes on serving and tries again every %g s",
                 self._bookie,
                 in_words(error),
                 PUBLISH_S,
             )
         self._silent = True
 
-    async def _tell(self, volumes: Volumes, highest: int) -> bool:
+    async def _publish(self, volumes: Volumes, highest: int) -> bool:
         """Publish the progress if it has changed. Returns whether it had."""
         async with self._telling:
             while True:
@@ -249,7 +249,7 @@ class ProgressPublisher:
                         await self._settle()
                         continue
                     if self._silent:
-                        log.info("bookie %s publishes again how far its disk is", self._bookie)
+                        log.info("bookie %s publishes the position of its disk again", self._bookie)
                     self._silent = False
                 if volumes.placement_log is not None and wanted.placements is not None:
                     volumes.placement_log.published(wanted.placements)

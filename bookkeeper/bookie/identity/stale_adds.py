@@ -96,11 +96,11 @@ class StaleAdds:
 
     # -- adds ---------------------------------------------------------------------------------------------
 
-    def must_ask(self, ledger_id: LedgerId) -> bool:
-        """Whether a regular add to this ledger has to wait for :meth:`ask`."""
+    def must_verify(self, ledger_id: LedgerId) -> bool:
+        """Whether a regular add to this ledger has to wait for :meth:`verify`."""
         return ledger_id <= self._disk_identity.highest and ledger_id not in self._vouched
 
-    def ask(self, ledger_id: LedgerId, then: Verdict) -> None:
+    def verify(self, ledger_id: LedgerId, then: Verdict) -> None:
         """Read the ledger's metadata, unless a read is under way, then call ``then`` with the verdict.
 
         Calls for one ledger are answered in their order.
@@ -118,14 +118,14 @@ class StaleAdds:
         for task in list(self._tasks):
             task.cancel()
         for ledger_id in list(self._waiting):
-            self._tell(ledger_id, Status.IO_ERROR)
+            self._notify(ledger_id, Status.IO_ERROR)
 
     async def _settle(self, ledger_id: LedgerId) -> None:
         async with self._reads:
             status = await self._judge(ledger_id)
         if status is Status.OK:
             self._vouched.add(ledger_id)
-        self._tell(ledger_id, status)
+        self._notify(ledger_id, status)
 
     async def _judge(self, ledger_id: LedgerId) -> Status:
         try:
@@ -141,7 +141,7 @@ class StaleAdds:
             return Status.OK
         return Status.FENCED
 
-    def _tell(self, ledger_id: LedgerId, status: Status) -> None:
+    def _notify(self, ledger_id: LedgerId, status: Status) -> None:
         for then in self._waiting.pop(ledger_id, ()):
             then(status)
 

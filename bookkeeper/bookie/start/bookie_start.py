@@ -240,7 +240,7 @@ class BookieStart:
                 continue
             self.boot = int(value)
             return
-        raise MetadataUnavailableError(f"{path} was not counted in {LOST_MAX} attempts: start the bookie again")
+        raise MetadataUnavailableError(f"{path} could not be updated in {LOST_MAX} attempts: start the bookie again")
 
     def _opened(self) -> int:
         """The number of the last start that had the disk open, as the directory says; 0 if it does not."""

@@ -22,7 +22,7 @@ from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.start.directory_id import is_unused
 from bookkeeper.volumes import MappedVolumes, OneVolume, Volume, Volumes
-from bookkeeper.volumes.after_all import until_done
+from bookkeeper.volumes.after_all import wait_until_done
 from bookkeeper.volumes.disks.volume_list import NAME, ONLY, VolumeList, VolumeState, share_of, write_volumes
 from bookkeeper.volumes.start.placement_recall import open_mapped
 from bookkeeper.volumes.start.volume_directories import (
@@ -217,11 +217,11 @@ class _ManyVolumes(StartVolumes):
 def _shared(error: BaseException | None) -> None:
     if error is not None:
         log.warning(
-            "which ledgers were deleted is not on every ledger directory yet (%s); the next start tries it again",
+            "not every ledger directory has the list of deleted ledgers yet (%s); the next start writes it again",
             in_words(error),
         )
 
 
 async def _closed(engine: Engine) -> None:
     """Close a disk that is not going to serve; nobody needs to know how that ends."""
-    await until_done(lambda done: engine.close(lambda _error: done(None)))
+    await wait_until_done(lambda done: engine.close(lambda _error: done(None)))

@@ -110,27 +110,27 @@ class BookieLocations:
             known = await self._locations.read()
             names = () if self._source is None else {*await self._bookies.known(), *await self._bookies.registered()}
         except (MetadataError, ConfigError, OSError) as error:
-            self._told(error)
+            self._log_trouble(error)
             return
         try:
-            self._last_said = await self._said(sorted(names))
+            self._last_said = await self._source_locations(sorted(names))
         except (ConfigError, OSError) as error:
             trouble = error
         known = {**known, **self._last_said}
         if known != self._known:
             self._known = known
             self._version += 1
-        self._told(trouble)
+        self._log_trouble(trouble)
 
-    def _told(self, trouble: Exception | None) -> None:
+    def _log_trouble(self, trouble: Exception | None) -> None:
         if trouble is not None:
             level = logging.DEBUG if self._away else logging.WARNING
             said = "where bookies stand cannot be read; the last known locations are used until it can: %s"
             _log.log(level, said, in_words(trouble))
         self._away = trouble is not None
 
-    async def _said(self, names: list[BookieId]) -> Mapping[BookieId, Location]:
-        """What the source says of all bookies. What it says of one that is no location is left out, and told once."""
+    async def _source_locations(self, names: list[BookieId]) -> Mapping[BookieId, Location]:
+        """The source's locations of all bookies. What is no location is left out, and reported once."""
         if self._source is None or self._worker is None:
             return {}
         if self._answer is None:

@@ -171,7 +171,9 @@ class BookiePool:
         if not unknown:
             return
         found = await asyncio.gather(*map(self._address, unknown), return_exceptions=True)
-        self.learn({bookie: told for bookie, told in zip(unknown, found, strict=True) if isinstance(told, Address)})
+        self.learn(
+            {bookie: address for bookie, address in zip(unknown, found, strict=True) if isinstance(address, Address)}
+        )
 
     async def address(self, bookie: BookieId) -> Address:
         """The bookie's address, as last known. Raises: BookieUnavailableError: it has none."""
@@ -227,12 +229,12 @@ class BookiePool:
         await self._tasks.close()
         for connection in list(self._open):
             connection.close()
-        await self._until_all_ended()
+        await self._wait_until_all_ended()
         for connection in list(self._open):
             connection.abort()  # what was written to a bookie that does not read is lost
-        await self._until_all_ended()
+        await self._wait_until_all_ended()
 
-    async def _until_all_ended(self) -> None:
+    async def _wait_until_all_ended(self) -> None:
         if self._open:
             self._all_ended = asyncio.get_running_loop().create_future()
             await asyncio.wait([self._all_ended], timeout=GOODBYE_S)

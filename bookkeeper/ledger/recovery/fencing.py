@@ -67,14 +67,14 @@ class FencePhase:
         if self.is_covered or self.due is not None:
             return
         if len(self._fenced) + len(self._unfenced) == len(self._ensemble):
-            self._ask_again_later(now)
+            self._retry_later(now)
 
     def _can_be_covered(self) -> bool:
         """Whether the bookies that do not refuse this client suffice: the word of one stops no recovery."""
         refusing = {bookie for bookie, error in self._unfenced.items() if isinstance(error, UnauthorizedError)}
         return self.spec.covers_ensemble(set(self._ensemble) - refusing, self._ensemble)
 
-    def _ask_again_later(self, now: float) -> None:
+    def _retry_later(self, now: float) -> None:
         if self._rounds < self._config.rounds_max:
             self.due = now + self._config.retry_ms / 1000
             return

@@ -79,10 +79,10 @@ class ReadPhase:
     def _read(self, reading: EntryRead, now: float, effects: list[Effect]) -> None:
         """Ask the first bookie of the write set. The others follow if it has no entry or takes too long."""
         self._readings[reading.entry_id] = reading
-        self._ask(reading, reading.write_set[:1], effects)
+        self._send_reads(reading, reading.write_set[:1], effects)
         reading.due = now + self._config.hedge_ms / 1000
 
-    def _ask(self, reading: EntryRead, bookies: Iterable[BookieId], effects: list[Effect]) -> None:
+    def _send_reads(self, reading: EntryRead, bookies: Iterable[BookieId], effects: list[Effect]) -> None:
         for bookie in bookies:
             reading.asked.add(bookie)
             effects.append(RecoveryRead(bookie, EntryId(reading.entry_id), reading.fence))
@@ -128,7 +128,7 @@ class ReadPhase:
             self._found = {e: length for e, length in self._found.items() if e < self.end}
             return
         if unasked := reading.unasked():
-            self._ask(reading, unasked, effects)
+            self._send_reads(reading, unasked, effects)
         elif not reading.asked:
             reading.due = now + self._config.retry_ms / 1000
 
@@ -148,13 +148,13 @@ class ReadPhase:
     def _on_due(self, reading: EntryRead, effects: list[Effect]) -> None:
         reading.due = None
         if unasked := reading.unasked():
-            self._ask(reading, unasked, effects)
+            self._send_reads(reading, unasked, effects)
         elif not reading.asked and reading.rounds < self._config.rounds_max:
             reading.rounds += 1
             again = [b for b in reading.write_set if b in reading.unknown or reading.entry_id <= self.lac]
             reading.unknown.clear()
             reading.negative -= set(again)
-            self._ask(reading, again, effects)
+            self._send_reads(reading, again, effects)
         elif not reading.asked:
             self._give_up(reading)
 

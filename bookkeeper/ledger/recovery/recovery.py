@@ -233,7 +233,7 @@ class LedgerRecovery:
         self._store_due = now + self.config.retry_ms / 1000
         return self._wake([])
 
-    def _ask_store_again(self) -> list[Effect]:
+    def _retry_store(self) -> list[Effect]:
         if self.state is RecoveryState.BEGINNING:
             return [BeginRecovery()]
         assert self._reading is not None and self._writing is not None
@@ -264,7 +264,7 @@ class LedgerRecovery:
         self._wake_at = None
         if self._store_due is not None and now >= self._store_due:
             self._store_due = None
-            return self._ask_store_again()
+            return self._retry_store()
         if self.state is RecoveryState.FENCING and self._fencing is not None:
             return self._wake(self._fencing.on_tick(now))
         if self.state is RecoveryState.READING and self._reading is not None and self._writing is not None:

@@ -178,7 +178,7 @@ class MemoryCluster:
             self._tree.load(backup.nodes)
             self.transaction = backup.transaction
             for store in list(self._sessions.values()):
-                store.call(store.look_soon)
+                store.call(store.check_soon)
 
     def dump(self) -> dict[str, TreeNode]:
         """All nodes by path."""
@@ -379,11 +379,11 @@ class MemoryStore(TreeStore):
             raise ClientClosedError("the metadata store was closed")
         return fate
 
-    def look_soon(self) -> None:
+    def check_soon(self) -> None:
         """Check soon whether the service is in an older state."""
-        self._loop.call_soon(self._look)
+        self._loop.call_soon(self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         """Check now. A session that is cut off, or lags, notices later."""
         if self._sessions.state is SessionState.CONNECTED and self._past is None:
             self._saw(self._cluster.transaction)

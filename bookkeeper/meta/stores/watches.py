@@ -83,7 +83,7 @@ class SessionWatch(WatchSubscription):
 
     __slots__ = ()
 
-    def tell(self, loop: asyncio.AbstractEventLoop, state: SessionState) -> None:
+    def notify(self, loop: asyncio.AbstractEventLoop, state: SessionState) -> None:
         loop.call_soon(self._run, state, context=self._context)
 
 
@@ -113,7 +113,7 @@ class SessionWatches:
         else:
             self._connected.clear()
         for watch in list(self._watches):
-            watch.tell(self._loop, state)
+            watch.notify(self._loop, state)
 
     async def connected(self, timeout_s: float) -> bool:
         """Wait for CONNECTED. Returns False if it did not come in time."""

@@ -269,7 +269,7 @@ class ZooKeeperSession:
         while True:
             await self.contact(what, deadline)
             try:
-                return await self._ask(what, send, deadline)
+                return await self._request(what, send, deadline)
             except (MetadataUnavailableError, SessionExpiredError):
                 if self.loop.time() >= deadline:
                     raise
@@ -286,7 +286,7 @@ class ZooKeeperSession:
         await self._verified_contact(what, deadline)
         self.may_write()
         self.check_session(what, session)
-        return await self._ask(what, send, deadline)
+        return await self._request(what, send, deadline)
 
     async def _verified_contact(self, what: str, deadline: float) -> None:
         """Wait for contact in a session that was compared with earlier ones. Raises: as ``_contact``."""
@@ -324,7 +324,7 @@ class ZooKeeperSession:
                 raise once_more(alarm)
             raise MetadataUnavailableError(f"{what}: there is no contact with ZooKeeper at {self._hosts}")
 
-    async def _ask(self, what: str, send: Callable[[], Any], deadline: float) -> Any:
+    async def _request(self, what: str, send: Callable[[], Any], deadline: float) -> Any:
         future: asyncio.Future[Any] = self.loop.create_future()
         self._in_flight[future] = None
         send().rawlink(partial(self._on_answer, future))

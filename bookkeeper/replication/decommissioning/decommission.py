@@ -131,14 +131,14 @@ class _Decommission:
     async def run(self) -> DecommissionReport:
         report = self._report
         while True:
-            if not await self._until(self._drain, DecommissionStep.DRAINS):
+            if not await self._repeat_until(self._drain, DecommissionStep.DRAINS):
                 return report
-            if not await self._until(self._check, DecommissionStep.CHECKS):
+            if not await self._repeat_until(self._check, DecommissionStep.CHECKS):
                 return report
             if not await self._registered():
                 break
             # a bookie that was writable until it stopped may have been given new ledgers: once more from the beginning
-            if not await self._until(self._is_stopped, DecommissionStep.AWAITS_STOP):
+            if not await self._repeat_until(self._is_stopped, DecommissionStep.AWAITS_STOP):
                 return report
         self._enter(DecommissionStep.FORGETS)
         give_up = self._config.give_up_deleted
@@ -149,7 +149,7 @@ class _Decommission:
         report.forgotten, report.given_up = done.removed, done.given_up
         return report
 
-    async def _until(self, done: Callable[[], Coroutine[Any, Any, bool]], step: DecommissionStep) -> bool:
+    async def _repeat_until(self, done: Callable[[], Coroutine[Any, Any, bool]], step: DecommissionStep) -> bool:
         """Repeat until it is done; False if nothing has changed for ``wait_s``."""
         self._enter(step)
         loop = asyncio.get_running_loop()

@@ -157,19 +157,19 @@ class _Question:
                     continue
                 waiting.append((ledger_id, found))
                 if len(waiting) == ASKS_AT_ONCE:
-                    await self._ask_all(waiting)
+                    await self._check_all(waiting)
                     waiting = []
-        await self._ask_all(waiting)
+        await self._check_all(waiting)
         verdict.obstacles.sort(key=lambda obstacle: obstacle.ledger_id)
         return verdict
 
     def _object(self, ledger_id: LedgerId, reason: str) -> None:
         self._verdict.obstacles.append(StopObstacle(ledger_id, reason))
 
-    async def _ask_all(self, some: Sequence[tuple[LedgerId, LedgerMetadata]]) -> None:
-        await asyncio.gather(*(self._ask(ledger_id) for ledger_id, _ in some))
+    async def _check_all(self, some: Sequence[tuple[LedgerId, LedgerMetadata]]) -> None:
+        await asyncio.gather(*(self._check(ledger_id) for ledger_id, _ in some))
 
-    async def _ask(self, ledger_id: LedgerId) -> None:
+    async def _check(self, ledger_id: LedgerId) -> None:
         """Ask the other bookies of the ranges that would lose a copy."""
         self._verdict.asked += 1
         try:

@@ -76,7 +76,7 @@ class UsageCounter:
                 continue
             owner = await self._owner(ledger_id, metadata, handed_over)
             if metadata.is_closed:
-                count.add(owner, _kept(metadata, metadata.length))
+                count.add(owner, _stored_bytes(metadata, metadata.length))
                 continue
             waiting.append((ledger_id, metadata, owner))
             if len(waiting) == ASKED_AT_ONCE:
@@ -107,7 +107,7 @@ class UsageCounter:
                 found.open_unknown += 1
                 length = metadata.length
             lengths[ledger_id] = max(length, self._lengths.get(ledger_id, 0))
-            count.add(owner, _kept(metadata, lengths[ledger_id]))
+            count.add(owner, _stored_bytes(metadata, lengths[ledger_id]))
 
     async def _length(self, ledger_id: LedgerId, metadata: LedgerMetadata) -> int | None:
         """How long an open ledger is, by its last confirmed entry; None: no bookie says."""
@@ -142,7 +142,7 @@ class UsageCounter:
                 found.unreadable += 1
                 continue
             owner = await self._owner(deleted.ledger_id, metadata, handed_over)
-            size = _kept(metadata, metadata.length)
+            size = _stored_bytes(metadata, metadata.length)
             count.add(owner, size)
             before = kept.get(owner) or DeletedUsage(owner, count.tenant_of(owner), 0, 0, 0)
             until_ms = max(before.until_ms, deleted.until_ms)
@@ -152,5 +152,5 @@ class UsageCounter:
         found.deleted = sorted(kept.values(), key=lambda each: str(each.owner))
 
 
-def _kept(metadata: LedgerMetadata, length: int) -> int:
+def _stored_bytes(metadata: LedgerMetadata, length: int) -> int:
     return length * metadata.spec.write_quorum

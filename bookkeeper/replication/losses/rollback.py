@@ -50,7 +50,7 @@ class HeldLedgers:
     """Ledger ids that must not be given out again."""
 
 
-async def look(client: BookKeeper, addresses: Mapping[BookieId, Address] | None = None) -> HeldLedgers:
+async def list_held(client: BookKeeper, addresses: Mapping[BookieId, Address] | None = None) -> HeldLedgers:
     """Ask every known bookie what it holds. Changes nothing.
 
     Args:
@@ -86,7 +86,7 @@ async def look(client: BookKeeper, addresses: Mapping[BookieId, Address] | None 
     pool.begin()
     try:
         known = sorted({*await metadata.bookies.known(), *where})
-        await asyncio.gather(*(_ask_one(asking, bookie, listed, found) for bookie in known))
+        await asyncio.gather(*(_list_one(asking, bookie, listed, found) for bookie in known))
     finally:
         await pool.close()
     deleted = await metadata.ledgers.deleted.near(found.unknown)
@@ -117,7 +117,7 @@ async def accept(
     )
 
 
-async def _ask_one(services: ClientServices, bookie: BookieId, listed: IdRanges, found: HeldLedgers) -> None:
+async def _list_one(services: ClientServices, bookie: BookieId, listed: IdRanges, found: HeldLedgers) -> None:
     try:
         held = await _list(services, bookie, ledgers_held)
         dropped = await _list(services, bookie, ledgers_dropped)

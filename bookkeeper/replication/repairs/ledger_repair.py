@@ -87,18 +87,18 @@ async def repair_ledger(
     mark: UnderReplicationMark | None = None,
     *,
     replace_gone: bool = True,
-    say: Callable[[str], None] = lambda what: None,
+    report: Callable[[str], None] = lambda what: None,
 ) -> LedgerRepair:
     """Repair one ledger. The caller holds the lock of its repair.
 
     Args:
         mark: its mark, read before; it is removed if the ledger is whole and nobody has marked it again.
         replace_gone: without it only what bookies that are here lack is copied, and no ledger is recovered.
-        say: called with what is being done: a few words for people.
+        report: called with what is being done: a few words for people.
 
     Raises: BookKeeperError: the metadata cannot be read.
     """
-    return await _Repair(context, ledger_id, graces, mark, replace_gone, say).run()
+    return await _Repair(context, ledger_id, graces, mark, replace_gone, report).run()
 
 
 class _Repair:
@@ -109,14 +109,14 @@ class _Repair:
         graces: GracePeriods,
         mark: UnderReplicationMark | None,
         replace_gone: bool,
-        say: Callable[[str], None],
+        report: Callable[[str], None],
     ) -> None:
         self._context = context
         self._services = context.services
         self._graces = graces
         self._mark = mark
         self._replace_gone = replace_gone
-        self._say = say
+        self._report = report
         self._result = LedgerRepair(ledger_id)
 
     async def run(self) -> LedgerRepair:
@@ -139,7 +139,7 @@ class _Repair:
             await self._replace(record, gone)
             if self._result.problems:
                 return
-        self._say("asks the bookies what they hold")
+        self._report("asks the bookies what they hold")
         lacking = await incomplete_copies(self._context, record)
         if self._replace_gone:  # a bookie that does not know what it has lost is of no more use to an idle writer
             doubtful = [each for each in lacking if isinstance(each.unknown, DataUnknownError)]
@@ -193,7 +193,7 @@ class _Repair:
             )
             self._result.until = until
             return
-        self._say("recovers it")
+        self._report("recovers it")
         try:
             await recover(self._services, record, digest_of(metadata))
         except BookKeeperError as error:
@@ -217,7 +217,7 @@ class _Repair:
                     await self._replace_one(record, copy, gone)
 
     async def _replace_one(self, record: LedgerView, copy: Copy, gone: Collection[BookieId]) -> None:
-        self._say(f"copies {copy}")
+        self._report(f"copies {copy}")
         try:
             self._note(copy, await replace_copy(self._context, record, copy, gone))
         except NoSuchLedgerError:
@@ -244,7 +244,7 @@ class _Repair:
         copies = [each for each in copies_of(record.metadata, old) if each.first_entry == first_entry]
         if not copies or not copies[0].is_decided:
             return False
-        self._say(f"copies {copies[0]} to {new}, in another rack")
+        self._report(f"copies {copies[0]} to {new}, in another rack")
         copied = await copy_fragment(self._context, record, copies[0], new)
         self._note(copies[0], copied)
         await record.refresh()
@@ -252,7 +252,7 @@ class _Repair:
 
     async def _complete(self, record: LedgerView, copy: Copy) -> None:
         """Copy to a bookie what it lacks of its own share, and read back the rest; if it cannot take it, to another."""
-        self._say(f"completes {copy}")
+        self._report(f"completes {copy}")
         copied = await copy_fragment(self._context, record, copy, copy.bookie)
         if copied.error is not None and copied.target_at_fault:
             await self._replace_one(record, copy, ())

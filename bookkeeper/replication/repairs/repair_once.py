@@ -21,7 +21,7 @@ async def repair_once(
     owner: str,
     grace_s: float,
     bytes_per_s: int = 0,
-    say: Callable[[str], None] = lambda what: None,
+    report: Callable[[str], None] = lambda what: None,
     on_copied: Callable[[int, int], None] = lambda entries, size: None,
 ) -> LedgerRepair:
     """Repair one ledger, and remove its mark if it is whole. The result says what was copied, or why not.
@@ -31,7 +31,7 @@ async def repair_once(
         grace_s: how long an open ledger whose last fragment names a bookie that is gone is left to its writer. The
             call waits for so long, and recovers the ledger then if its writer has not moved on.
         bytes_per_s: the greatest speed of all copies together; 0 sets no limit.
-        say: called with what is being done: a few words for people.
+        report: called with what is being done: a few words for people.
         on_copied: called with (entries, bytes) of each run that was copied.
 
     Raises:
@@ -50,8 +50,8 @@ async def repair_once(
             )
         while True:
             mark = await metadata.under_replication.read(ledger_id)
-            done = await repair_ledger(context, ledger_id, graces, mark, say=say)
+            done = await repair_ledger(context, ledger_id, graces, mark, report=report)
             if done.whole or done.until is None or len(done.problems) > 1:
                 return done
-            say(done.reason)
+            report(done.reason)
             await asyncio.sleep(max(0.0, done.until - loop.time()))

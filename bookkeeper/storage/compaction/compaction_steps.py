@@ -185,7 +185,7 @@ class CompactionSteps:
         """Find out what lives of a chunk."""
         for at in range(begin, len(chunk.parts)):
             part = chunk.parts[at]
-            ledger = self.ledgers.ledgers.look_at(part.ledger_id)
+            ledger = self.ledgers.ledgers.peek(part.ledger_id)
             if ledger is None:
                 self._require_dropped(part.ledger_id)
                 continue

@@ -89,10 +89,10 @@ class Compactor:
         """The same as plain data, a row for each log: its number, bytes in all and living ones, whether a minor and a
         major run would take it, the bytes that this would win, and why it is left as it is, if it is."""
 
-        def told(uses: list[LogUse] | BaseException) -> None:
+        def on_uses(uses: list[LogUse] | BaseException) -> None:
             callback(uses if isinstance(uses, BaseException) else [self._row(use) for use in uses])
 
-        self.report(told)
+        self.report(on_uses)
 
     def _row(self, use: LogUse) -> dict[str, object]:
         minor, major = (self.schedule.takes(kind, use) for kind in CompactionKind)

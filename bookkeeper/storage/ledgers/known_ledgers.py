@@ -69,17 +69,17 @@ class KnownLedgers:
             raise KeyError(ledger_id)
         return found
 
-    def look_at(self, ledger_id: int) -> LedgerDescriptor | None:
-        """The same for whoever changes nothing and is through with it in this turn: it does not stay in memory because
-        of that, unless it is dear to make."""
-        found = self._memory.look_at(ledger_id)
+    def peek(self, ledger_id: int) -> LedgerDescriptor | None:
+        """The same for a caller that changes nothing and drops it in this turn: it does not stay in memory because of
+        that, unless it is dear to make."""
+        found = self._memory.peek(ledger_id)
         if found is None and (found := self._made(ledger_id)) is not None and len(found.index.extents) > DEAR_EXTENTS:
             self._memory.keep(found)
         return found
 
     def state_of(self, ledger_id: int) -> LedgerDescriptor | None:
         """The same for whoever asks for nothing of its index, which may be empty."""
-        found = self._memory.look_at(ledger_id)
+        found = self._memory.peek(ledger_id)
         return found if found is not None else self._newest_state(ledger_id, self._knowing(ledger_id))
 
     def __contains__(self, ledger_id: object) -> bool:

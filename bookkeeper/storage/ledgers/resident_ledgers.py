@@ -57,8 +57,8 @@ class ResidentLedgers:
     def __contains__(self, ledger_id: object) -> bool:
         return ledger_id in self.recent or ledger_id in self._older
 
-    def look_at(self, ledger_id: int) -> LedgerDescriptor | None:
-        """A ledger for whoever does not need it to stay; None: it is not in memory."""
+    def peek(self, ledger_id: int) -> LedgerDescriptor | None:
+        """A ledger, for a caller that does not need it to stay; None: it is not in memory."""
         found = self.recent.get(ledger_id)
         if found is None:
             found = self._older.get(ledger_id)

@@ -61,7 +61,7 @@ class LedgerReads:
 
     def entries(self, ledger_id: LedgerId) -> Sequence[AvailabilityRun]:
         """See :meth:`Engine.entries`. Auditors ask for every ledger; it does not stay in memory because of that."""
-        ledger = self._honest(ledger_id, self._ledgers.ledgers.look_at(ledger_id))
+        ledger = self._honest(ledger_id, self._ledgers.ledgers.peek(ledger_id))
         if self._unknowns.may_lack(ledger_id):
             raise DataUnknownError(f"ledger {ledger_id}: which entries were here is not known")
         return self._reader.places.entries(ledger)

@@ -171,7 +171,7 @@ class Scrubber:
         self.schedule.begin(self.files(), self.monotonic(), hurried=True)
         self._again(0.0)
 
-    def look_at(self, log_id: int, offset: int | None = None) -> None:
+    def recheck_log(self, log_id: int, offset: int | None = None) -> None:
         """Something is wrong with an entry log, at this offset or anywhere: find out at once of which ledgers entries
         are lost, unless that is known."""
         entry = self.checkpointer.manifest.logs.get(log_id)
@@ -184,11 +184,11 @@ class Scrubber:
             self._give_way()
             self._again(0.0)
 
-    def look_at_path(self, path: str, offset: int | None) -> None:
+    def recheck_path(self, path: str, offset: int | None) -> None:
         """The same, by the file's name, as an error has it."""
         name = path.rpartition("/")[2]
         if name.endswith(".log"):
-            self.look_at(int(name[:-4], 16), offset)
+            self.recheck_log(int(name[:-4], 16), offset)
 
     def suspect(self, ledgers: Iterable[int] | None, *, unindexed: bool = False) -> None:
         """Entries of these ledgers (None: of any that is here) may be lost here; ``unindexed``: or the index lacks

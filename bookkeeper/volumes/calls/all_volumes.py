@@ -13,7 +13,7 @@ from bookkeeper.volumes.after_all import after_all
 from bookkeeper.volumes.calls.reads import VolumeReads
 from bookkeeper.volumes.calls.suspects import Suspects, UnknownLedgers
 from bookkeeper.volumes.disks.serving import ServingVolumes
-from bookkeeper.volumes.map.ledger_places import LedgerPlaces
+from bookkeeper.volumes.map.stored_ledger_map import StoredLedgerMap
 from bookkeeper.volumes.members.members import Members, collects, share
 from bookkeeper.volumes.members.volume_housekeeping import VolumeCompactors, VolumeScrubbers
 from bookkeeper.volumes.routing.routes import Routes
@@ -57,7 +57,7 @@ class AllVolumes:
         report: OpenReport,
         serving: ServingVolumes,
         routes: Routes,
-        places: LedgerPlaces,
+        places: StoredLedgerMap,
         reads: VolumeReads,
         state: DiskState,
         unknowns: UnknownLedgers,

@@ -13,7 +13,7 @@ from typing import Final
 from bookkeeper.ids import LedgerId
 from bookkeeper.volumes.disks.serving import ServingVolumes
 from bookkeeper.volumes.map.ledger_map import PlacementKind, Placements
-from bookkeeper.volumes.map.ledger_places import LedgerPlaces
+from bookkeeper.volumes.map.stored_ledger_map import StoredLedgerMap
 from bookkeeper.volumes.routing.routes import Routes
 
 _DAMAGE_BITS: Final = 32
@@ -33,7 +33,7 @@ class UnknownLedgers:
 class Suspects:
     """Of several volumes; the same interface as :class:`Engine`. Runs on the loop's thread."""
 
-    def __init__(self, serving: ServingVolumes, routes: Routes, places: LedgerPlaces) -> None:
+    def __init__(self, serving: ServingVolumes, routes: Routes, places: StoredLedgerMap) -> None:
         self._serving, self._routes, self._places = serving, routes, places
         self._lost = places.placements.lost
 

@@ -16,7 +16,7 @@ from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.updates.record_runs import EntryRecords, RecordRun
 from bookkeeper.volumes.after_all import after_all, after_all_ledgers
 from bookkeeper.volumes.disks.serving import ServingVolumes, Volume
-from bookkeeper.volumes.map.ledger_places import LedgerPlaces
+from bookkeeper.volumes.map.stored_ledger_map import StoredLedgerMap
 from bookkeeper.volumes.routing.ledger_moves import LedgerMoves
 from bookkeeper.volumes.routing.routes import Routes, lost_error
 
@@ -24,7 +24,7 @@ from bookkeeper.volumes.routing.routes import Routes, lost_error
 class VolumeWrites:
     """The same interface as :class:`Engine`. Owned by the loop's thread."""
 
-    def __init__(self, serving: ServingVolumes, routes: Routes, places: LedgerPlaces, moves: LedgerMoves) -> None:
+    def __init__(self, serving: ServingVolumes, routes: Routes, places: StoredLedgerMap, moves: LedgerMoves) -> None:
         self._serving, self._routes, self._places, self._moves = serving, routes, places, moves
         self._touched: dict[int, set[int]] = {}
         """Volumes that were given something since the last :meth:`when_durable`, and the ledgers concerned."""

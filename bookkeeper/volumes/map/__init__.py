@@ -3,5 +3,5 @@
 ledger_map         the placements, in memory: records and what they say together; pure
 placement_file     their bytes
 placement_log      writes records, and has them published
-ledger_places      both together: a change is in memory at once, and durable soon
+stored_ledger_map      both together: a change is in memory at once, and durable soon
 """

@@ -160,7 +160,7 @@ class PlacementLog:
             f"on which ledger directory new ledgers are cannot be published for now: {in_words(error)}; send it again "
             "later"
         )
-        self._tell(self.end.count, self.unpublished)
+        self._fail_waiting(self.end.count, self.unpublished)
         return self._advance()
 
     # -- the file -----------------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ class PlacementLog:
                 f"{path} cannot be written for now: {in_words(error, beside=path)}; free some space there"
             )
             if least is not None:
-                self._tell(least, self.full)
+                self._fail_waiting(least, self.full)
         elif error is not None:
             self._fail(BookieFailedError(f"{path} could not be written: {in_words(error, beside=path)}"))
 
@@ -247,9 +247,9 @@ class PlacementLog:
         if self.failure is None:
             self.failure = error
             self.failed(error)
-            self._tell(self._taken, error)
+            self._fail_waiting(self._taken, error)
 
-    def _tell(self, least: int, error: BaseException) -> None:
+    def _fail_waiting(self, least: int, error: BaseException) -> None:
         """Tell an error to all who wait for no more than so many records."""
         waiting = [*self._waiting, *self._for_file]
         self._waiting = [each for each in self._waiting if each[0] > least]

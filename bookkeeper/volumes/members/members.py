@@ -22,7 +22,7 @@ from bookkeeper.volumes.disks.serving import ServingVolumes, Volume
 from bookkeeper.volumes.disks.volume_list import VolumeList, VolumeState, last_of
 from bookkeeper.volumes.disks.volume_list_file import VolumeListFile
 from bookkeeper.volumes.map.ledger_map import PlacementKind
-from bookkeeper.volumes.map.ledger_places import LedgerPlaces
+from bookkeeper.volumes.map.stored_ledger_map import StoredLedgerMap
 from bookkeeper.volumes.members.volume_housekeeping import VolumeScrubbers
 from bookkeeper.volumes.routing.ledger_moves import LedgerMoves
 
@@ -60,7 +60,7 @@ class Members:
         self,
         serving: ServingVolumes,
         list_file: VolumeListFile,
-        places: LedgerPlaces,
+        places: StoredLedgerMap,
         moves: LedgerMoves,
         state: DiskState,
         unknowns: Container[int],
@@ -190,7 +190,7 @@ class Members:
         self._call_later(0.0, lambda: volume.engine.close(ignore))
         self.on_loss(volume.config.ledger_dir, reason, count)
         self._scrubber.departed()
-        self._scrubber.tell_suspects()
+        self._scrubber.report_suspects()
         self.pressure.end(number)
         return self._judge()
 

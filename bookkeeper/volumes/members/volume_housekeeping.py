@@ -71,7 +71,7 @@ class VolumeScrubbers:
         """A volume serves no more: the bookie's own files may have been checked with it."""
         self.state_files = self._state_files
 
-    def tell_suspects(self) -> None:
+    def report_suspects(self) -> None:
         """Ledgers have become suspect because their volume was lost."""
         if self._tell is not None:
             self._tell()
@@ -166,13 +166,13 @@ class VolumeCompactors:
 
         def one(compactor: Compactor) -> Callable[[Done], None]:
             def begin(done: Done) -> None:
-                def told(rows: list[dict[str, object]] | BaseException) -> None:
+                def on_rows(rows: list[dict[str, object]] | BaseException) -> None:
                     if isinstance(rows, BaseException):
                         return done(rows)
                     found.extend({"directory": compactor.directory, **row} for row in rows)
                     return done(None)
 
-                compactor.rows(told)
+                compactor.rows(on_rows)
 
             return begin
 

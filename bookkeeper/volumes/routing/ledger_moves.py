@@ -18,7 +18,7 @@ from bookkeeper.storage.base.results import Done
 from bookkeeper.storage.engine import Engine
 from bookkeeper.volumes.disks.serving import Volume
 from bookkeeper.volumes.map.ledger_map import PlacementKind, PlacementRecord
-from bookkeeper.volumes.map.ledger_places import LedgerPlaces
+from bookkeeper.volumes.map.stored_ledger_map import StoredLedgerMap
 
 
 @dataclass(eq=False, slots=True)
@@ -39,7 +39,7 @@ class LedgerMove:
 class LedgerMoves:
     """Owned by the loop's thread."""
 
-    def __init__(self, places: LedgerPlaces) -> None:
+    def __init__(self, places: StoredLedgerMap) -> None:
         self._places = places
         self._moves: dict[int, LedgerMove] = {}
 

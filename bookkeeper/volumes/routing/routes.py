@@ -16,7 +16,7 @@ from bookkeeper.storage.engine import Engine, EngineState
 from bookkeeper.volumes.disks.serving import ServingVolumes, Volume
 from bookkeeper.volumes.disks.volume_list_file import VolumeListFile
 from bookkeeper.volumes.map.ledger_map import least_used
-from bookkeeper.volumes.map.ledger_places import LedgerPlaces
+from bookkeeper.volumes.map.stored_ledger_map import StoredLedgerMap
 
 
 class Routes:
@@ -26,7 +26,7 @@ class Routes:
         self,
         serving: ServingVolumes,
         list_file: VolumeListFile,
-        places: LedgerPlaces,
+        places: StoredLedgerMap,
         state: DiskState,
         unknowns: Container[int],
     ) -> None:

@@ -91,7 +91,7 @@ def recall_placements(
     if read.damage is not None and listed.mended:
         _doubt_all(placements, read.damage)
     needless = len(read.records) > 2 * len(placements) + _SPARE_RECORDS
-    if data is None or not read.tidy or read.damage is not None or needless or not _says(read, placements):
+    if data is None or not read.tidy or read.damage is not None or needless or not _is_current(read, placements):
         end = write_placements(disk, directory, listed.file_id, boot, placements.records())
     else:
         write_again(disk, directory, data)
@@ -108,7 +108,7 @@ def _read(data: bytes | None, file_id: int, published: PlacementsEnd | None, pat
         return ReadPlacements([], PlacementsEnd(0, 0), str(error))
 
 
-def _says(read: ReadPlacements, placements: Placements) -> bool:
+def _is_current(read: ReadPlacements, placements: Placements) -> bool:
     """Whether the file says what is known now."""
     return set(Placements(read.records).records()) == set(placements.records())
 

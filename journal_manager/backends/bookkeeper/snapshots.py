@@ -49,7 +49,7 @@ class LedgerSnapshots(SnapshotStore):
 
     async def list(self) -> tuple[SnapshotInfo, ...]:
         with worded("listing snapshots"):
-            return tuple(each.info() for each in await self._kept())
+            return tuple(each.info() for each in await self._listed())
 
     async def read(self, at: TxId) -> AsyncGenerator[bytes, None]:
         with worded("listing snapshots"):
@@ -84,14 +84,14 @@ class LedgerSnapshots(SnapshotStore):
             await self._index.offer(line)
         return line.info()
 
-    async def _kept(self) -> tuple[SnapshotLine, ...]:
+    async def _listed(self) -> tuple[SnapshotLine, ...]:
         """What is listed and was not discarded. The node is read last, so that nothing in between is missed."""
         lines, _ = await self._index.read()
         discarded = await self._index.discarded()
         return tuple(line for line in lines if not discarded.covers(line.at, line.epoch))
 
     async def _find(self, at: TxId) -> SnapshotLine | None:
-        return next((line for line in await self._kept() if line.at == at), None)
+        return next((line for line in await self._listed() if line.at == at), None)
 
     async def close(self) -> None:
         await self._connection.close()

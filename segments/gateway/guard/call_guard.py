@@ -162,7 +162,7 @@ class CallGuard:
             try:
                 call = await self._begin(facts, network)
                 opened = OpenCall(call, asyncio.current_task())
-                call.stop = opened.look
+                call.stop = opened.recheck
                 self._open.begin(opened)
                 if method.streams_requests:
                     request: Any = _requests(parser, context, call, first)
@@ -316,7 +316,7 @@ class OpenCall:
         """When its credential ends, in milliseconds since 1970."""
         return None if self.call.caller is None else self.call.caller.ends_ms
 
-    def look(self) -> bool:
+    def recheck(self) -> bool:
         """End the call if its credential or a right is gone: at first in good order, then by force. Returns whether it
         may go on."""
         error = self.call.look()

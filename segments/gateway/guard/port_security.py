@@ -158,7 +158,7 @@ class CallerCheck:
         try:
             return authenticator.principal(shown, self._now_ms())
         except UnauthenticatedError:
-            if not self._access.look_for_new_token():
+            if not self._access.refresh_for_unknown_token():
                 raise
             return authenticator.principal(shown, self._now_ms())
 

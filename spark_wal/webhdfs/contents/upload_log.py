@@ -37,7 +37,7 @@ class UploadLog:
             self._put(b"\n")  # the line before was cut short
         self._write("started")
 
-    def asked(self, op: str, path: str) -> None:
+    def on_request(self, op: str, path: str) -> None:
         self._write("asked", op=op, path=path)
 
     def begun(self, op: str, path: str) -> int:

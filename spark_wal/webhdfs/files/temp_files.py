@@ -4,7 +4,7 @@ Spark writes ``.<name>.<uuid>.tmp`` and renames it. If a task dies in between, i
 touched when somebody makes, extends or renames it (the tree has these times), reads it, or changes its attributes
 (known while one gateway owns the namespace).
 
-    looks_s          how long to wait between two checks
+    check_interval_s          how long to wait between two checks
     look(found, now) the files to remove: untouched for ``keep_s`` at this check and at the one before
 
 A file is removed only at the second check, and a clock that does not jump sets the time between checks. So a wall clock
@@ -43,7 +43,7 @@ class AbandonedFiles:
         """The files that were due at the last check: inode -> when they had been touched."""
 
     @property
-    def looks_s(self) -> float | None:
+    def check_interval_s(self) -> float | None:
         """Seconds between two checks; None to make none."""
         if not self._keep_ms:
             return None
@@ -54,7 +54,7 @@ class AbandonedFiles:
         if self._keep_ms:
             self._touched[temp.inode] = now_ms
 
-    def look(self, found: Iterable[TempFile], now_ms: int) -> list[TempFile]:
+    def abandoned(self, found: Iterable[TempFile], now_ms: int) -> list[TempFile]:
         """Of all temporary files, return those to remove now."""
         present: set[int] = set()
         suspects: dict[int, int] = {}

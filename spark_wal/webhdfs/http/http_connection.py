@@ -208,10 +208,10 @@ class HttpConnections(web.Server):
     def _sweep(self) -> None:
         self._sweeper = None
         loop = asyncio.get_running_loop()
-        now = self._attention.look(loop.time())
+        now = self._attention.check(loop.time())
         for connection in self.all():
             assert connection.pace is not None
-            late = connection.pace.look(connection.observe(), now)
+            late = connection.pace.check(connection.observe(), now)
             if late is not None:
                 self.end(connection, late)
         if self._open:

@@ -148,7 +148,7 @@ class HttpServer:
         self._listening = listening = CountedListener(connections.connection, self._limits, self._clock, tls)
         self.address = await listening.start(listen)
         if self._access is not None:
-            self._access.on_look = self._drop_refused
+            self._access.on_refresh = self._drop_refused
         return self.address
 
     def _drop_refused(self) -> None:
@@ -225,7 +225,7 @@ class HttpServer:
         try:
             return self._access.authenticator.principal(shown, now_ms)
         except UnauthenticatedError:
-            if not self._access.look_for_new_token():
+            if not self._access.refresh_for_unknown_token():
                 raise
             return self._access.authenticator.principal(shown, now_ms)
 
@@ -256,7 +256,7 @@ class HttpServer:
             return refused(408, "The form takes too long")
         shown, now_ms = request.headers.get("Authorization"), self._clock.wall_ms()
         given = oauth2.grant(self._access.book(), form, shown, now_ms)
-        if given.status == 401 and self._access.look_for_new_token():
+        if given.status == 401 and self._access.refresh_for_unknown_token():
             given = oauth2.grant(self._access.book(), form, shown, now_ms)
         self._audit.granted(given, request.remote)
         if given.status == 401:
@@ -279,7 +279,7 @@ class HttpServer:
         if name not in UPLOADS:
             return await self._webhdfs(request, principal)
         if is_step_one(query):
-            log.asked(name, path)
+            log.on_request(name, path)
             return await self._webhdfs(request, principal)
         number, status = log.begun(name, path), 0
         try:
@@ -435,9 +435,9 @@ class HttpServer:
 
     async def _metrics(self, request: web.BaseRequest) -> web.Response:
         if self._access is not None:
-            self._access.tell(self.metrics)
+            self._access.update_metrics(self.metrics)
         self._count_connections(self.metrics)
-        self._gateway.tell(self.metrics)
+        self._gateway.update_metrics(self.metrics)
         accept = ", ".join(request.headers.getall("Accept", ()))
         body, kind = await asyncio.to_thread(_metrics_page, self.metrics, accept)
         return web.Response(body=body, headers={"Content-Type": kind})
@@ -475,7 +475,7 @@ class _LastingRequest:
         """When its credential ends."""
         return None if self._asked.principal is None else self._asked.principal.ends_ms
 
-    def look(self) -> bool:
+    def recheck(self) -> bool:
         """End it, if it may go on no more."""
         if self._request.transport is None or self._request.transport.is_closing():
             return False

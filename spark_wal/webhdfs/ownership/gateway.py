@@ -173,7 +173,7 @@ class Gateway:
         while True:
             session = self.session
             if session is not None:
-                await self._until_lost(session)
+                await self._wait_until_lost(session)
                 await self._step_down()
             await self._reopen()
 
@@ -207,7 +207,7 @@ class Gateway:
             else:
                 return
 
-    async def _until_lost(self, session: NamespaceOwner) -> None:
+    async def _wait_until_lost(self, session: NamespaceOwner) -> None:
         self._waits = [asyncio.ensure_future(self._lease.lost()), asyncio.ensure_future(session.failed.wait())]
         await asyncio.wait(self._waits, return_when=asyncio.FIRST_COMPLETED)
         await self._end_waits()
@@ -254,7 +254,7 @@ class Gateway:
         if session is not None:
             await session.close(abort=abort)
 
-    def tell(self, metrics: Metrics) -> None:
+    def update_metrics(self, metrics: Metrics) -> None:
         """Update the metrics of the tree."""
         session = self.session
         used = metrics.gauge("tree_bytes", "Memory that files and directories take, about; 0 while standing by.")

@@ -384,7 +384,7 @@ class NamespaceOwner:
 
     def begin_looking(self) -> None:
         """Check regularly for abandoned temporary files, as long as this session lasts."""
-        pause_s = self.left_behind.looks_s
+        pause_s = self.left_behind.check_interval_s
         if pause_s is not None:
             self.spawn(self._keep_looking(pause_s))
 
@@ -407,7 +407,7 @@ class NamespaceOwner:
                 found += temps
                 await asyncio.sleep(0)
         count = 0
-        for temp in self.left_behind.look(found, self.clock.wall_ms()):
+        for temp in self.left_behind.abandoned(found, self.clock.wall_ms()):
             await self.room()
             # No pause from here until the tree has changed: the file could be renamed or read meanwhile.
             now = self.clock.wall_ms()

@@ -31,7 +31,7 @@ def test_one_peer_has_a_rate_and_what_is_left_out_is_told_in_a_line() -> None:
     assert (lines.left_out, lines.noted) == (5, 5)
     to_tell = lines.has_counts
     assert to_tell
-    lines.tell_left_out(5)
+    lines.report_left_out(5)
     told = drained(lines)
     assert [line["what"] for line in told] == ["authenticate"] * 4 + ["fence", "left-out"]
     assert (told[-1]["count"], told[-1]["of"], told[-1]["peer"]) == (5, "authenticate", "address 10.0.0.66")
@@ -66,14 +66,14 @@ def test_the_queue_has_a_limit_of_bytes_and_no_peer_fills_it() -> None:
         while lines.offer(event(f"name {number}"), 0.0, 0):
             pass
     assert most - 1000 < lines._bytes <= most
-    lines.tell_left_out(0)
+    lines.report_left_out(0)
     no_room = lines.has_counts
     assert no_room, "nor for the counts: they are told later"
     assert lines._bytes <= most
     drained(lines)
     told = 0
     while lines.has_counts:
-        lines.tell_left_out(0)
+        lines.report_left_out(0)
         told += sum(line["count"] for line in drained(lines))
     assert told == lines.left_out
     assert lines.offer(event("greedy"), 0.0, 0)
@@ -90,7 +90,7 @@ def test_peers_without_end_are_counted_together() -> None:
     told = 0
     while lines.has_counts:
         told += sum(line.get("count", 0) for line in drained(lines))
-        lines.tell_left_out(0)
+        lines.report_left_out(0)
     told += sum(line.get("count", 0) for line in drained(lines))
     assert told == lines.left_out > KINDS_MAX
 
@@ -115,7 +115,7 @@ def test_lines_that_tell_of_strangers_lines_keep_nobody_out_who_is_known() -> No
     lines = queue(queue_bytes=64 * 1024)
     for number in range(3000):
         lines.offer(stranger(f"10.0.{number // 250}.{number % 250}:1"), 0.0, 0)
-    lines.tell_left_out(0)
+    lines.report_left_out(0)
     assert lines._bytes <= 32 * 1024
     assert lines.offer(event("etl", AuditAction.DELETE), 0.0, 0)
     assert lines.has_counts, "what was not told yet is told later"
@@ -123,5 +123,5 @@ def test_lines_that_tell_of_strangers_lines_keep_nobody_out_who_is_known() -> No
     told = 0
     while not lines.is_empty:
         told += sum(line.get("count", 0) for line in drained(lines))
-        lines.tell_left_out(0)
+        lines.report_left_out(0)
     assert told == left_out

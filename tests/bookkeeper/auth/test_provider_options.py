@@ -27,12 +27,12 @@ def test_clients_make_it_look_once_a_second_at_most(tmp_path: Path) -> None:
     freshness = Freshness(clock)
     private(tmp_path / "file", "2")
     clock.at += LOOK_S / 2
-    freshness.look(file)
+    freshness.refresh(file)
     assert file.value == "1"
     clock.at += LOOK_S / 2
-    freshness.look(file)
+    freshness.refresh(file)
     assert file.value == "2"
     (tmp_path / "file").unlink()
     clock.at += LOOK_S
-    freshness.look(file)
+    freshness.refresh(file)
     assert file.value == "2", "what cannot be read leaves the old value"

@@ -90,7 +90,7 @@ def test_a_check_of_all_ledgers_marks_what_a_bookie_lacks_and_notes_when_it_was_
             await append(cluster, lacking, 5)
             await lacking.close()
             cluster.node("b3").restart()
-            await cluster.until_up()
+            await cluster.wait_until_up()
             marks = bk.metadata_store.under_replication
             mark = await marks.read(lacking.id)
             assert mark is not None and await marks.remove(mark), "as if the writer had left none"

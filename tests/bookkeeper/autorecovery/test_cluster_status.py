@@ -51,7 +51,7 @@ def test_a_cluster_is_well_until_a_bookie_is_gone_and_its_ledgers_are_short_then
         async with cluster.connect() as bk:
             ledgers = [await written(cluster, bk, 10) for _ in range(5)]
             observer = ClusterObserver(bk)
-            well = await observer.look()
+            well = await observer.observe()
             assert well.is_well and well.ledgers.count == 5 and well.ledgers.by_state == {LedgerState.CLOSED: 5}
             assert [(each.bookie, each.state) for each in well.bookies] == [(f"b{n}", "writable") for n in range(1, 5)]
             assert all(each.free is not None and not each.problem and each.answered_s for each in well.bookies)
@@ -59,13 +59,13 @@ def test_a_cluster_is_well_until_a_bookie_is_gone_and_its_ledgers_are_short_then
             cluster.node("b2").crash()
             await asyncio.sleep(5)
             naming = [ledger for ledger in ledgers if "b2" in (await bk.metadata(ledger)).bookies]
-            found = await observer.look()
+            found = await observer.observe()
             assert found.bookies[1].state == "absent" and found.short == naming and not found.is_well
             assert not found.lost and not found.stuck
             for name in ("b1", "b3", "b4"):
                 cluster.node(name).crash()
             await asyncio.sleep(5)
-            found = await observer.look()
+            found = await observer.observe()
             assert found.lost == ledgers and found.short == []
 
     run(story)
@@ -77,13 +77,13 @@ def test_marks_and_ledgers_that_cannot_be_read_count() -> None:
             first, second = [await written(cluster, bk, 3) for _ in range(2)]
             await bk.metadata_store.under_replication.mark(first, ensemble(1), 1)
             observer = ClusterObserver(bk)
-            found = await observer.look()
+            found = await observer.observe()
             assert found.short == [first] and not found.is_well
             store = bk.metadata_store
             await store.store.set(store.ledgers.path(second), b"nonsense", None)
-            assert (await observer.look()).lost == [], "ledgers are not read again at once"
+            assert (await observer.observe()).lost == [], "ledgers are not read again at once"
             await asyncio.sleep(31)
-            found = await observer.look()
+            found = await observer.observe()
             assert found.lost == [second] and found.ledgers.unreadable[second]
 
     run(story)
@@ -93,7 +93,7 @@ def test_a_bookie_that_does_not_answer_says_why_not() -> None:
     async def story(cluster: SimCluster) -> None:
         async with cluster.connect() as bk:
             cluster.world.network.cut("client", "b2")
-            found = await ClusterObserver(bk).look()
+            found = await ClusterObserver(bk).observe()
             assert found.bookies[1].free is None and found.bookies[1].problem
             assert found.silent == ["b2"] and not found.is_well and not found.short
 

@@ -86,7 +86,7 @@ def test_a_bookie_that_restarts_within_the_delay_causes_no_copy() -> None:
             await asyncio.sleep(10)
             assert "may come back" in service.report().auditing and not await marked(bk)
             cluster.node("b2").restart()
-            await cluster.until_up()
+            await cluster.wait_until_up()
             await asyncio.sleep(60)
             assert service.report().auditing.startswith("all 4 bookies are here")
             assert service.report().copied_entries == 0 and not await marked(bk)
@@ -154,7 +154,7 @@ def test_half_of_the_bookies_lost_together_are_waited_for_until_an_operator_says
             records = AutorecoveryNodes(bk.metadata_store.store, bk.metadata_store.paths)
             await records.write_delay(3)
             async with asyncio.timeout(200):
-                await until(lambda: service.report().auditing.startswith("lost: b1, b5, b6; the ledgers that"))
+                await until(lambda: service.report().auditing.startswith("lost: b1, b5, b6; their ledgers"))
             for gone in ("b1", "b5", "b6"):
                 await until_whole(bk, ledgers, gone=gone)
 

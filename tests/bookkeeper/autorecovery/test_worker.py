@@ -61,7 +61,7 @@ def test_what_a_bookie_lacks_that_is_here_is_completed_where_it_is() -> None:
             await append(cluster, ledger, 10)
             await ledger.close()  # leaves a mark
             cluster.node("b3").restart()
-            await cluster.until_up()
+            await cluster.wait_until_up()
             await unmarked(bk, ledger.id)
             assert holds(cluster, "b3", ledger.id) == set(range(20))
             assert worker.report("worker").repaired == 1 and worker.report("worker").copied_entries >= 10
@@ -178,12 +178,12 @@ def test_stuck_ledgers_are_tried_again_when_a_bookie_comes_and_not_because_someb
             await mark(bk, ledger, "b1")
             await until(lambda: worker.report("worker").stuck)
             for _ in range(20):
-                worker.look_at_bookies()
+                worker.retry_stuck()
                 await asyncio.sleep(1)
             (stuck,) = worker.report("worker").stuck
             assert stuck.tries == 1
             await cluster.add_bookie("b4")
-            worker.look_at_bookies()
+            worker.retry_stuck()
             async with asyncio.timeout(50):
                 await unmarked(bk, ledger)
 
@@ -232,8 +232,8 @@ def test_a_ledger_of_one_copy_whose_bookie_is_gone_is_told_tried_rarely_and_hold
             assert (stuck.ledger, stuck.tries) == (alone, 1) and gone in stuck.reason
             assert await bk.metadata_store.under_replication.read(alone) is not None, "nobody forgets it"
             cluster.node(gone).restart()
-            await cluster.until_up()
-            worker.look_at_bookies()
+            await cluster.wait_until_up()
+            worker.retry_stuck()
             await unmarked(bk, alone)
 
     run(story)

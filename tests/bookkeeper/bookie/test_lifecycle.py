@@ -481,7 +481,7 @@ def test_a_bookie_notes_changes_of_the_policy_and_names_javas_bookies_at_its_sta
             cluster.node("b1").crash()
             await asyncio.sleep(20)
             cluster.node("b1").restart()
-            await cluster.until_up("b1")
+            await cluster.wait_until_up("b1")
             assert "enforce nothing: what is on them is open to every client that they admit: java:3181" in caplog.text
 
     with caplog.at_level("INFO"):

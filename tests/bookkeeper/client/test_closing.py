@@ -67,7 +67,7 @@ def test_closes_during_a_recovery_and_a_crash_all_end_alike(seed: int, shape: di
             await asyncio.wait_for(asyncio.gather(last, return_exceptions=True), 1)
         if not cluster.node("b1").alive:
             cluster.node("b1").restart()
-        await cluster.until_up()
+        await cluster.wait_until_up()
         await cluster.check_acked()
 
     SimCluster(seed, bookies=4).run(story)

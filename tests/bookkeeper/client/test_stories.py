@@ -106,13 +106,13 @@ def test_with_no_spare_appends_go_on_and_a_returning_bookie_with_its_data_gets_e
             await append(cluster, ledger, 50, pause_s=0.02)
             assert list(ledger.failed_bookies) == ["b2"]
             cluster.node("b2").restart()
-            await cluster.until_up("b2")
+            await cluster.wait_until_up("b2")
             await append(cluster, ledger, 50, pause_s=0.1)
             assert len(ledger.failed_bookies) == 0
             cluster.node("b1").crash()  # b2 counts again: with b3 it makes the ack quorum
             await append(cluster, ledger, 20)
             cluster.node("b1").restart()
-        await cluster.until_up()
+        await cluster.wait_until_up()
         await cluster.check_acked()
 
     SimCluster(seed).run(story)
@@ -252,7 +252,7 @@ def test_a_tailing_reader_goes_on_when_its_whole_ensemble_was_replaced() -> None
                     cluster.node(victim).crash(power=False)
                     await append(cluster, ledger, 20, pause_s=0.1)
                     cluster.node(victim).restart()
-                await cluster.until_up()
+                await cluster.wait_until_up()
                 await ledger.close()
                 assert await tailing == list(range(65))
 
@@ -276,7 +276,7 @@ def test_all_bookies_gone_ends_appends_within_their_time_and_the_entries_are_the
             await ledger.abandon()
             for name in cluster.names:
                 cluster.node(name).restart()
-            await cluster.until_up()
+            await cluster.wait_until_up()
         await cluster.check_acked()
 
     SimCluster(seed).run(story)
@@ -319,7 +319,7 @@ def test_too_few_bookies_is_an_error_that_names_them_unless_an_absent_one_may_be
             with pytest.raises(NotEnoughBookiesError):  # one up is less than an ack quorum
                 await bk.create_ledger(when_short="name_absent")
             cluster.node("b1").restart()
-            await cluster.until_up("b1")
+            await cluster.wait_until_up("b1")
         await cluster.check_acked()
 
     SimCluster().run(story)
@@ -483,7 +483,7 @@ def test_nothing_acknowledged_is_lost_whatever_bookies_do(seed: int) -> None:
             cluster.node(name).thaw()
             if not cluster.node(name).alive:
                 cluster.node(name).restart()
-        await cluster.until_up()
+        await cluster.wait_until_up()
         await asyncio.sleep(3)
         await cluster.check_acked()
 
@@ -548,7 +548,7 @@ def test_nothing_acknowledged_is_lost_whatever_network_store_and_other_clients_d
             cluster.node(name).thaw()
             if not cluster.node(name).alive:
                 cluster.node(name).restart()
-        await cluster.until_up()
+        await cluster.wait_until_up()
         await asyncio.sleep(3)
         await cluster.check_acked()
 

@@ -125,7 +125,7 @@ async def all_lose_power(cluster: SimCluster, shape: dict[str, Any]) -> LedgerId
         await ledger.abandon()
     for name in cluster.names:
         cluster.node(name).restart()
-    await cluster.until_up()
+    await cluster.wait_until_up()
     await asyncio.sleep(3)
     return ledger.id
 
@@ -200,7 +200,7 @@ def test_a_bookie_lost_between_append_and_force_ends_the_writer_and_a_recovery_k
                         await ledger.append(b"unknown")
                         await ledger.force()
             cluster.node(victim).restart()
-            await cluster.until_up()
+            await cluster.wait_until_up()
             await asyncio.sleep(6)
             with pytest.raises(BookieFailedError):
                 await ledger.close()
@@ -280,7 +280,7 @@ def test_a_writer_appends_nothing_to_bookies_that_took_the_place_of_its_own() ->
             await cluster.forget_cookie(name)
             cluster.lose_disk(name)
             cluster.node(name).restart()
-            await cluster.until_up(name)
+            await cluster.wait_until_up(name)
         with pytest.raises((LedgerFencedError, LedgerClosedError)):
             await ledger.append(b"late")
         await bk.close()

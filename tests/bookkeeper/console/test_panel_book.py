@@ -88,7 +88,7 @@ def test_details_that_are_wrong_or_slow_are_refused_by_a_sentence() -> None:
             await book.detail("good", "slow")
         running = asyncio.get_running_loop().create_task(book.run())
         await asyncio.sleep(1)
-        page = book.resident("good").look().value
+        page = book.resident("good").get().value
         assert page is not None and page.blocks == (PanelNote("fine"),)
         running.cancel()
 

@@ -51,13 +51,13 @@ def run(story: Callable[[Resident[int], Made], Awaitable[None]], **options: floa
 def test_it_is_made_again_while_somebody_looks_and_not_when_nobody_does() -> None:
     async def story(resident: Resident[int], made: Made) -> None:
         await asyncio.sleep(31)
-        assert made.count == 7 and resident.look().value == 7
+        assert made.count == 7 and resident.get().value == 7
         await asyncio.sleep(1000)
         idle = made.count
         assert idle <= 7 + 60 / 5 + 1
         await asyncio.sleep(1000)
         assert made.count == idle
-        assert resident.look().value == idle, "a look does not wait"
+        assert resident.get().value == idle, "a look does not wait"
         await asyncio.sleep(0.1)
         assert made.count == idle + 1, "and has it made again at once"
 
@@ -68,7 +68,7 @@ def test_it_is_made_for_a_tenth_of_the_time_at_most() -> None:
     async def story(resident: Resident[int], made: Made) -> None:
         made.takes_s = 3.0
         await asyncio.sleep(3.5)
-        kept = resident.look()
+        kept = resident.get()
         assert kept.value == 1 and kept.took_s == 3.0
         await asyncio.sleep(29)
         assert made.count == 1
@@ -87,11 +87,11 @@ def test_a_failure_keeps_the_last_value_and_says_why() -> None:
         ):
             made.error = error
             await asyncio.sleep(5)
-            kept = resident.look()
+            kept = resident.get()
             assert kept.value == 1 and says in kept.problem
         made.error = None
         await asyncio.sleep(5)
-        assert resident.look().problem == "" and resident.look().value == 4
+        assert resident.get().problem == "" and resident.get().value == 4
 
     run(story)
 
@@ -100,7 +100,7 @@ def test_patience_ends() -> None:
     async def story(resident: Resident[int], made: Made) -> None:
         made.takes_s = 100.0
         await asyncio.sleep(2.5)
-        assert resident.look().problem == "it took longer than 2 s" and resident.look().value is None
+        assert resident.get().problem == "it took longer than 2 s" and resident.get().value is None
 
     run(story, patience_s=2.0)
 

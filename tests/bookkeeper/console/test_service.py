@@ -242,7 +242,7 @@ def test_the_body_of_an_action_that_takes_its_time_outlives_no_token(tmp_path: P
 
         def body() -> str:
             (tmp_path / "tokens").write_text(token_line("other", new_token()))
-            console._admission._control.look()
+            console._admission._control.refresh()
             return json.dumps({"target": "b1", "confirm": "b1"})
 
         asked = PageRequest("POST", "/actions/read-only", "", served.token, "10.0.0.7", body)

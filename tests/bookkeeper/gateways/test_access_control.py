@@ -77,7 +77,7 @@ def access(config: AccessConfig) -> AccessControl:
 
 def told(control: AccessControl) -> dict[str, float]:
     metrics = Metrics()
-    control.tell(metrics)
+    control.update_metrics(metrics)
     return {name: metric.value for name, _, _, metric in metrics if not isinstance(metric, Histogram | Summary)}
 
 
@@ -87,7 +87,7 @@ def test_a_certificate_that_ends_soon_is_told_of(tmp_path: Path, caplog: pytest.
     for days, soon in ((30, 0), (10, 1)):
         shown = authority.server("s", days=days)
         found = access(AccessConfig(tls=ServerTlsFiles(certificate=shown.cert, key=shown.key)))
-        found.look()
+        found.refresh()
         assert told(found)["certificate_ends_soon"] == soon
     assert caplog.text.count("ends in") == 1
 
@@ -125,11 +125,11 @@ def test_a_token_file_behind_links_is_read_again_when_its_directory_is_exchanged
     (tmp_path / "tokens").symlink_to("..data/tokens")
     access = AccessControl(AccessConfig(token_file=str(tmp_path / "tokens")), SystemClock(), SystemRng())
     before = access.generation
-    access.look()
+    access.refresh()
     assert access.generation == before
     (tmp_path / "new").symlink_to("b")
     (tmp_path / "new").rename(tmp_path / "..data")
-    access.look()
+    access.refresh()
     assert access.generation != before
     assert [access.book().owner(each.reveal(), 0) is not None for each in (old, new)] == [False, True]
 

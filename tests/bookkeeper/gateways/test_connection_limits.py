@@ -58,22 +58,22 @@ def pace() -> OverdueClock:
 )
 def test_what_is_owed_has_its_time(owes: ExpectedInput, limit: float, said: str) -> None:
     watched = pace()
-    assert watched.look(Observation(owes), 0) is None
-    assert watched.look(Observation(owes), limit - 1) is None
-    assert said in str(watched.look(Observation(owes), limit))
+    assert watched.check(Observation(owes), 0) is None
+    assert watched.check(Observation(owes), limit - 1) is None
+    assert said in str(watched.check(Observation(owes), limit))
 
 
 def test_an_idle_connection_owes_nothing() -> None:
     watched = pace()
-    assert [watched.look(Observation(ExpectedInput.NOTHING), now) for now in (0, 1e6)] == [None, None]
+    assert [watched.check(Observation(ExpectedInput.NOTHING), now) for now in (0, 1e6)] == [None, None]
 
 
 @pytest.mark.rule("X34")
 def test_what_was_finished_begins_the_time_anew() -> None:
     watched = pace()
     for now, unit in ((0, 0), (29, 1), (58, 2), (87, 3)):
-        assert watched.look(Observation(ExpectedInput.UNIT, unit), now) is None
-    assert watched.look(Observation(ExpectedInput.UNIT, 3), 117) is not None
+        assert watched.check(Observation(ExpectedInput.UNIT, unit), now) is None
+    assert watched.check(Observation(ExpectedInput.UNIT, 3), 117) is not None
 
 
 @pytest.mark.rule("X34")
@@ -81,18 +81,18 @@ def test_a_large_body_may_take_long_if_it_keeps_coming() -> None:
     watched = pace()
     enough = BYTES_PER_S * 30
     for step in range(5):
-        assert watched.look(Observation(ExpectedInput.UNIT, received=step * enough), step * 30) is None
-    assert watched.look(Observation(ExpectedInput.UNIT, received=5 * enough - 1), 150) is not None, "it dribbles"
+        assert watched.check(Observation(ExpectedInput.UNIT, received=step * enough), step * 30) is None
+    assert watched.check(Observation(ExpectedInput.UNIT, received=5 * enough - 1), 150) is not None, "it dribbles"
 
 
 @pytest.mark.rule("X34")
 def test_replies_must_be_taken() -> None:
     watched = pace()
-    assert watched.look(Observation(ExpectedInput.NOTHING, stalls=1), 0) is None
-    assert watched.look(Observation(ExpectedInput.NOTHING, stalls=2), 29) is None, "it took some in between"
-    assert watched.look(Observation(ExpectedInput.NOTHING, stalls=2), 58) is None
-    assert watched.look(Observation(ExpectedInput.NOTHING, stalls=2), 59) == "the client does not read its replies"
-    assert pace().look(Observation(ExpectedInput.NOTHING, stalls=1), 1000) is None, "seen for the first time"
+    assert watched.check(Observation(ExpectedInput.NOTHING, stalls=1), 0) is None
+    assert watched.check(Observation(ExpectedInput.NOTHING, stalls=2), 29) is None, "it took some in between"
+    assert watched.check(Observation(ExpectedInput.NOTHING, stalls=2), 58) is None
+    assert watched.check(Observation(ExpectedInput.NOTHING, stalls=2), 59) == "the client does not read its replies"
+    assert pace().check(Observation(ExpectedInput.NOTHING, stalls=1), 1000) is None, "seen for the first time"
 
 
 # -- what is owed, told from outside -----------------------------------------------------------------------
@@ -151,7 +151,7 @@ def test_one_whose_body_takes_any_time_owes_only_the_rest_of_a_chunk_that_has_be
     watch.waits(between_chunks=True)
     assert owed(watch) is ExpectedInput.CHUNK_SOME_DAY
     for now in (0.0, 301.0, 1e6):
-        assert clock.look(watch.observe(is_closing=False, is_stalled=False), now) is None
+        assert clock.check(watch.observe(is_closing=False, is_stalled=False), now) is None
     watch.came(1)
     assert owed(watch) is ExpectedInput.UNIT
     watch.goes_on()
@@ -176,11 +176,11 @@ def test_whoever_stood_still_calls_nobody_slow() -> None:
     attention, watched = ObservedTime(5), pace()
     attention.resume(1000)
     for now in (1005, 1010, 1075, 1080):
-        assert watched.look(Observation(ExpectedInput.UNIT), attention.look(now)) is None, now
+        assert watched.check(Observation(ExpectedInput.UNIT), attention.check(now)) is None, now
     assert attention.seconds == 5 + 5 + 10 + 5
-    assert [watched.look(Observation(ExpectedInput.UNIT), attention.look(now)) is None for now in (1085, 1090)] == [
+    assert [watched.check(Observation(ExpectedInput.UNIT), attention.check(now)) is None for now in (1085, 1090)] == [
         True,
         False,
     ]
     attention.resume(5000)
-    assert attention.look(5005) == 40, "nobody was there in between"
+    assert attention.check(5005) == 40, "nobody was there in between"

@@ -38,11 +38,11 @@ class _Service:
     def __init__(self, *signals: signal.Signals, fails: Exception | None = None) -> None:
         self.looked = 0
         self.ended = False
-        self.access: Any = SimpleNamespace(look=self._look)
+        self.access: Any = SimpleNamespace(refresh=self._refresh)
         self._signals = signals
         self._fails = fails
 
-    def _look(self) -> None:
+    def _refresh(self) -> None:
         self.looked += 1
 
     async def __aenter__(self) -> Self:

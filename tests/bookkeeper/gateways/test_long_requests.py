@@ -17,7 +17,7 @@ class Lasting:
         self.looks = 0
         self.may_go_on = True
 
-    def look(self) -> bool:
+    def recheck(self) -> bool:
         self.looks += 1
         return self.may_go_on
 

@@ -59,7 +59,7 @@ def test_a_wrong_token_is_refused_and_noted_and_a_new_one_is_found(tmp_path: Pat
         made = new_token()
         with served.token_file.open("a") as file:
             file.write(token_line("late", made))
-        served.api._api._admission._control.look()
+        served.api._api._admission._control.refresh()
         assert (await served.ask("GET", LIST, token=made.reveal())).status == 200
 
     story(tmp_path, work)
@@ -111,7 +111,7 @@ def test_a_long_answer_ends_when_its_token_or_its_right_is_gone(tmp_path: Path) 
         pull = await _Pull.begun(JsonStream(items()), partial(admission.require_still, asked, None, f"GET {LIST}"))
         assert await pull.next() is not None and await pull.next() is not None
         served.token_file.write_text(token_line("other", new_token()))
-        admission._control.look()
+        admission._control.refresh()
         with pytest.raises(RefusedRequestError, match="may go on no longer"):
             await pull.next()
         await pull.close()
@@ -298,7 +298,7 @@ def test_a_body_that_takes_its_time_outlives_no_token(tmp_path: Path) -> None:
 
         def body() -> str:
             served.token_file.write_text(token_line("other", new_token()))
-            api._admission._control.look()
+            api._admission._control.refresh()
             return '{"readOnly": true}'
 
         path = "/api/v1/bookie/state/readonly"

@@ -10,8 +10,8 @@ from bookkeeper.launchers.machine_speed import (
     given_speed,
     handed_on,
     speed,
+    speed_text,
     stretch,
-    told,
 )
 
 
@@ -68,8 +68,8 @@ def test_nothing_is_stretched_on_a_machine_like_the_reference_and_nothing_withou
 
 
 def test_a_person_is_told_both_numbers() -> None:
-    assert told(0.12) == "this machine has 0.12 of the reference's speed: waits and sessions are 8 times as long"
-    assert told(1.6).endswith("1.6 of the reference's speed: waits and sessions are as long as usual")
+    assert speed_text(0.12) == "this machine has 0.12 of the reference's speed: waits and sessions are 8 times as long"
+    assert speed_text(1.6).endswith("1.6 of the reference's speed: waits and sessions are as long as usual")
 
 
 def test_children_are_told_what_this_process_has_measured() -> None:

@@ -12,7 +12,7 @@ def waited(patience: Patience, *, cpu_share: float = 0.0, stretch: float = 1.0, 
     at = 0.0
     while not patience.is_over(stretch) and at < most_s:
         at += 1.0
-        patience.look(at, ProgressSigns("same", at * cpu_share), stretch)
+        patience.observe(at, ProgressSigns("same", at * cpu_share), stretch)
     return at
 
 
@@ -27,7 +27,7 @@ def test_a_slow_machine_is_given_more_time() -> None:
 def test_progress_makes_the_wait_begin_anew_however_often() -> None:
     patience = Patience(0.0, ProgressSigns(0))
     for number in range(1, 1000):
-        patience.look(number * (QUIET_S - 1), ProgressSigns(number), meant_s=QUIET_S)
+        patience.observe(number * (QUIET_S - 1), ProgressSigns(number), meant_s=QUIET_S)
         assert not patience.is_over()
 
 
@@ -48,15 +48,15 @@ def test_one_that_looks_around_from_time_to_time_is_not_taken_for_a_busy_one() -
 
 def test_a_waiter_that_stood_still_has_not_seen_that_nothing_happened() -> None:
     patience = Patience(0.0, ProgressSigns("same"))
-    patience.look(3600.0, ProgressSigns("same"))
+    patience.observe(3600.0, ProgressSigns("same"))
     assert patience.silent_s == LOOK_S and not patience.is_over()
 
 
 def test_a_waiter_whose_looks_take_long_counts_all_of_their_time() -> None:
     """A wait of a minute took half an hour: the condition asked two processes that did not answer."""
     patience = Patience(0.0, ProgressSigns("same"))
-    patience.look(14.0, ProgressSigns("same"), meant_s=13.0)
-    patience.look(3614.0, ProgressSigns("same"), meant_s=13.0)
+    patience.observe(14.0, ProgressSigns("same"), meant_s=13.0)
+    patience.observe(3614.0, ProgressSigns("same"), meant_s=13.0)
     assert patience.silent_s == 14.0 + 13.0 + LOOK_S
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.errors import ConfigError
-from bookkeeper.real.unix_socket import LINE_MAX, SendLine, ask_unix, listen_unix
+from bookkeeper.real.unix_socket import LINE_MAX, SendLine, listen_unix, request_unix
 
 
 async def echo(request: bytes, send: SendLine) -> None:
@@ -19,7 +19,7 @@ async def echo(request: bytes, send: SendLine) -> None:
 
 
 async def answer_of(path: str, request: bytes) -> list[bytes]:
-    return [line async for line in ask_unix(path, request)]
+    return [line async for line in request_unix(path, request)]
 
 
 async def test_a_request_is_answered_by_lines(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def trace_of(seed: int) -> str:
                     cluster.node("b2").crash()
                 if i == 20:
                     cluster.node("b2").restart()
-            await cluster.until_up()
+            await cluster.wait_until_up()
 
     cluster = SimCluster(seed)
     cluster.run(story)
@@ -104,7 +104,7 @@ def test_a_cluster_that_encrypts_and_asks_who_is_there_in_bad_weather(seed: int,
                     cluster.node("b2").crash()
                     cluster.node("b2").restart()
         weather.reset_share = 0.0
-        await cluster.until_up()
+        await cluster.wait_until_up()
         await cluster.check_acked(config)
         with pytest.raises(BookKeeperError):
             await cluster.check_acked()  # a client that says neither START_TLS nor who it is

@@ -51,7 +51,7 @@ async def test_appends_go_on_while_one_of_four_bookies_has_a_fault(
                         cluster.acked(ledger.id, await ledger.append(b"in %d" % inside), b"in %d" % inside)
                     await asyncio.sleep(5)
             cluster.acked(ledger.id, await ledger.append(payload), payload)
-    await cluster.until_up()
+    await cluster.wait_until_up()
     await cluster.check_acked()
 
 
@@ -60,7 +60,7 @@ async def test_appends_go_on_while_one_of_four_bookies_has_a_fault(
 async def test_a_stopped_bookie_is_down_within_the_block(bookkeeper_cluster: SimCluster, power: bool) -> None:
     with faults.stopped(bookkeeper_cluster, "b1", "b2", power=power):
         assert [bookkeeper_cluster.node(name).alive for name in ("b1", "b2", "b3")] == [False, False, True]
-    await bookkeeper_cluster.until_up()
+    await bookkeeper_cluster.wait_until_up()
 
 
 @in_virtual_time

@@ -31,12 +31,12 @@ def test_no_recovery_ends_a_ledger_before_what_was_acknowledged(seed: int) -> No
         cluster.node("b1").disk._directories = older
         for name in ("b1", "b3"):
             cluster.node(name).restart()
-        await cluster.until_up("b1", "b3")
+        await cluster.wait_until_up("b1", "b3")
         async with cluster.connect() as bk:
             with pytest.raises(BookKeeperError):
                 await bk.open_ledger(writer.id)
         cluster.node("b2").restart()
-        await cluster.until_up()
+        await cluster.wait_until_up()
         await cluster.check_acked()
 
     SimCluster(seed).run(story)

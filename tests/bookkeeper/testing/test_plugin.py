@@ -47,7 +47,7 @@ async def test_an_append_survives_a_bookie(bookkeeper_cluster, tmp_path):
         with faults.stopped(cluster, "b1"):
             cluster.acked(ledger.id, await ledger.append(b"x"), b"x")
         await asyncio.sleep(300)
-    await cluster.until_up()
+    await cluster.wait_until_up()
     await cluster.check_acked()
 
 @pytest.fixture

@@ -65,7 +65,7 @@ async def cut_the_power(cluster: SimCluster, monkeypatch: pytest.MonkeyPatch) ->
     await asyncio.gather(*writers, return_exceptions=True)
     for node in nodes:
         node.restart()
-    await cluster.until_up()
+    await cluster.wait_until_up()
     return [handle.id for handle in handles]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from bookkeeper.errors import BookieFailedError
 from bookkeeper.storage.base.results import Done
-from bookkeeper.volumes.after_all import PartlyFailedError, after_all, after_all_ledgers, concerns, until_done
+from bookkeeper.volumes.after_all import PartlyFailedError, after_all, after_all_ledgers, concerns, wait_until_done
 
 Answers = list[BaseException | None]
 
@@ -88,6 +88,6 @@ def test_an_error_without_ledgers_concerns_all() -> None:
 
 
 async def test_what_calls_back_can_be_waited_for() -> None:
-    await until_done(lambda done: done(None))
+    await wait_until_done(lambda done: done(None))
     with pytest.raises(BookieFailedError, match="gone"):
-        await until_done(lambda done: done(BookieFailedError("gone")))
+        await wait_until_done(lambda done: done(BookieFailedError("gone")))

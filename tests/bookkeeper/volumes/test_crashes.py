@@ -13,8 +13,8 @@ import pytest
 
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.storage.base.results import Done
-from bookkeeper.volumes.map.ledger_places import LedgerPlaces
 from bookkeeper.volumes.map.placement_log import PlacementLog
+from bookkeeper.volumes.map.stored_ledger_map import StoredLedgerMap
 from bookkeeper.volumes.routing.ledger_moves import LedgerMove, LedgerMoves
 from tests.bookkeeper.storage.recording_disk import RecordingDisk, crash_images
 from tests.bookkeeper.storage.workload import everything, violations
@@ -70,7 +70,7 @@ def test_every_crash_keeps_what_was_acknowledged_and_a_lost_disk_denies_nothing(
 
 def answered_before_it_is_placed(patch: pytest.MonkeyPatch) -> None:
     """K35: a ledger's first answer does not wait for its placement."""
-    patch.setattr(LedgerPlaces, "when_placed", lambda self, callback: callback(None))
+    patch.setattr(StoredLedgerMap, "when_placed", lambda self, callback: callback(None))
 
 
 def moved_before_the_copy_is_durable(patch: pytest.MonkeyPatch) -> None:

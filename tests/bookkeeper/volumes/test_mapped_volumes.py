@@ -56,7 +56,7 @@ def test_a_disk_that_does_not_work_at_the_start_is_lost() -> None:
             cluster.node("b1").crash()
             cluster.pull_out("b1", "/disk3")
             cluster.node("b1").restart()
-            await cluster.until_up("b1")
+            await cluster.wait_until_up("b1")
             volumes = cluster.volumes("b1")
             assert directories_of(cluster.servers["b1"])["/disk3"] == "lost"
             assert lost
@@ -81,7 +81,7 @@ def test_a_bookie_with_one_directory_grows() -> None:
                 "journal_dirs": ("/data/journal", "/disk2"),
             }
             cluster.node("b1").restart()
-            await cluster.until_up("b1")
+            await cluster.wait_until_up("b1")
             volumes = cluster.volumes("b1")
             assert set(volumes.placements.ledgers_on(1)) == before
             writers = Writers(cluster, bk, 3)
@@ -90,7 +90,7 @@ def test_a_bookie_with_one_directory_grows() -> None:
             assert volumes.placements.count(2) > 0
             cluster.node("b1").crash()
             cluster.node("b1").restart()
-            await cluster.until_up("b1")
+            await cluster.wait_until_up("b1")
             assert before <= set(cluster.volumes("b1").ledgers())
         await cluster.check_acked()
 
@@ -114,7 +114,7 @@ def test_disks_that_were_exchanged_are_named() -> None:
         cluster.node("b1").crash()
         disk.replace({**dict.fromkeys(after), **before})
         cluster.node("b1").restart()
-        await cluster.until_up("b1")
+        await cluster.wait_until_up("b1")
 
     cluster = DirectoriesCluster(seed=8, bookies=1)
     cluster.run(lambda _: story(cluster))

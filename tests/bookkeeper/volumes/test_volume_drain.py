@@ -11,7 +11,7 @@ from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.errors import IllegalOperationError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.storage.base.results import Done
-from bookkeeper.volumes.after_all import until_done
+from bookkeeper.volumes.after_all import wait_until_done
 from bookkeeper.volumes.disks.volume_list import VolumeState
 from bookkeeper.volumes.routing.ledger_moves import LedgerMove
 from bookkeeper.volumes.volume_drain import VolumeDrain
@@ -46,7 +46,7 @@ def test_everything_moves_while_writers_write(seed: int) -> None:
             cluster.dirs_of["b1"] = ("/disk1", "/disk3")
             cluster.node("b1").crash()
             cluster.node("b1").restart()
-            await cluster.until_up("b1")
+            await cluster.wait_until_up("b1")
             assert directories_of(cluster.servers["b1"]) == {"/disk1": "used", "/disk3": "used"}
             assert set(held) <= set(cluster.volumes("b1").ledgers())
         await cluster.check_acked()
@@ -70,7 +70,7 @@ def test_a_crash_leaves_each_ledger_on_one_side_whole(milliseconds: int) -> None
             cluster.node("b1").crash()
             drain.cancel()
             cluster.node("b1").restart()
-            await cluster.until_up("b1")
+            await cluster.wait_until_up("b1")
             again = cluster.volumes("b1")
             assert not again.suspects
             if directories_of(cluster.servers["b1"])["/disk2"] != "used":  # else the crash came before it was noted
@@ -181,7 +181,7 @@ def test_adds_that_come_while_their_ledger_moves_are_where_it_went(seed: int) ->
             await asyncio.gather(*tasks)
             cluster.node("b1").crash(power=True)
             cluster.node("b1").restart()
-            await cluster.until_up("b1")
+            await cluster.wait_until_up("b1")
         await cluster.check_acked()
 
     cluster = DirectoriesCluster(seed=seed, bookies=1)
@@ -195,7 +195,7 @@ def test_a_copy_that_lacks_the_fence_is_not_served(monkeypatch: pytest.MonkeyPat
         volumes, ledger = cluster.volumes("b1"), LedgerId(7)
         head = b"".join(number.to_bytes(8, "big", signed=True) for number in (ledger, 0, -1, 1))
         volumes.append_entry(ledger, KEY, head + b"digest")
-        await until_done(volumes.when_durable)
+        await wait_until_done(volumes.when_durable)
         number = volumes.placements.volume_of(ledger)
         assert number is not None
         source = next(each.engine for each in volumes.serving if each.number == number)

@@ -17,7 +17,7 @@ def test_records_in_order_each_once_are_right() -> None:
     assert check.problems({"p1": 3, "p2": 1}) == []
     assert check.has({"p1": 3, "p2": 1})
     assert not check.has({"p1": 4})
-    assert check.problems({"p1": 4}) == ["tail: p1 has 4 records acknowledged, and 3 were read"]
+    assert check.problems({"p1": 4}) == ["tail: 4 records of p1 acknowledged, and 3 read"]
 
 
 def test_what_comes_twice_or_is_missing_or_is_a_gap_is_found() -> None:

@@ -14,4 +14,4 @@ def test_the_verdict_is_yes_only_if_every_reader_has_everything_once() -> None:
     assert not judge({"p1": 21, "p2": 10}, 7, checks, []).good
     assert not judge({"p1": 20, "p2": 10}, 7, checks, ["a zombie appended"]).good
     cursor.doubled = 1
-    assert judge({"p1": 20, "p2": 10}, 7, checks, []).problems == ["cursor: 1 records came twice"]
+    assert judge({"p1": 20, "p2": 10}, 7, checks, []).problems == ["cursor: 1 record came twice"]

@@ -332,7 +332,7 @@ class NameNodeWorld:
         self._cluster.node(name).crash()
         await asyncio.sleep(self._rng.random() * 2)
         self._cluster.node(name).restart()
-        await self._cluster.until_up(name)
+        await self._cluster.wait_until_up(name)
 
     async def _end_session(self, active: str, other: str) -> None:
         """The metadata store forgets a replica, which is well and notices it at once."""
@@ -347,7 +347,7 @@ class NameNodeWorld:
         await asyncio.sleep(self._rng.random() * 2)
         await self._cluster.forget_cookie(name)
         self._cluster.node(name).restart()
-        await self._cluster.until_up(name)
+        await self._cluster.wait_until_up(name)
 
     async def _rot_records(self, active: str, other: str) -> None:
         """One copy of each record of a segment rots, on one bookie after the other: so whoever reads meets some."""

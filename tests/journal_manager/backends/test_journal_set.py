@@ -455,13 +455,13 @@ async def test_damage_in_the_leading_member_is_read_from_a_copy(places: Places) 
 async def test_a_replica_can_be_kept_on_a_set(places: Places) -> None:
     machine = Ledger()
     async with replicated("set:", machine, name="a", members=places.members) as replica:
-        await replica.until_active()
+        await replica.wait_until_active()
         await replica.submit(b"x")
         await replica.checkpoint()
         await replica.submit(b"y")
     again = Ledger()
     async with replicated("set:", again, name="b", members=places.members) as replica:
-        await replica.until_active()
+        await replica.wait_until_active()
         assert again.words == [b"x", b"y"]
     for name in ("required", "one", "two"):
         assert (await places.edits(name))[-1] == b"y"

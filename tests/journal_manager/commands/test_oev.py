@@ -39,7 +39,7 @@ def test_damage_ends_the_output_and_is_said(tmp_path: Path) -> None:
     result = run("-p", "json", "--recover", str(path))
     assert result.exit_code == 0
     assert len(result.stdout.splitlines()) == 533
-    assert "are no edit, and were left out" in result.stderr
+    assert "are not an edit, and were skipped" in result.stderr
 
 
 def test_a_file_without_edits_and_one_of_a_newer_layout() -> None:

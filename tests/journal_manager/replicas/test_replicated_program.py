@@ -55,7 +55,7 @@ class Pair:
     async def __aenter__(self) -> Pair:
         await self.a.start()
         await self.b.start()
-        await self.a.until_active()
+        await self.a.wait_until_active()
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
@@ -134,7 +134,7 @@ async def test_a_repeated_request_is_applied_once_also_by_the_next_active_replic
         first = await pair.a.submit(b"x", request=request)
         assert await pair.a.submit(b"x", request=request) == first
         pair.ballot.elect("b")
-        await pair.b.until_active()
+        await pair.b.wait_until_active()
         assert await pair.b.submit(b"x", request=request) == first
         assert words(pair.b) == [b"x"] and pair.b.applied == 1
 
@@ -158,7 +158,7 @@ async def test_a_request_of_a_client_that_is_forgotten_is_refused_if_it_says_whe
         for number in range(1, 4):
             await pair.a.submit(b"%d" % number, request=RequestId(b"%d" % number, 1), since=pair.a.status().durable)
         pair.ballot.elect("b")
-        await pair.b.until_active()
+        await pair.b.wait_until_active()
         with pytest.raises(RequestForgottenError, match="may have been carried out"):
             await pair.b.submit(b"x", request=first, since=since)
         assert (await pair.b.submit(b"z", request=RequestId(b"new", 1), since=pair.b.status().durable)).txid == 5
@@ -248,7 +248,7 @@ async def test_two_that_believe_to_be_active_are_told_apart_by_the_journal() -> 
         await pair.submit(b"x")
         pair.candidates[0].paused = True
         pair.ballot.elect("b")
-        await pair.b.until_active()
+        await pair.b.wait_until_active()
         assert (role(pair.a), role(pair.b)) == (ReplicaRole.ACTIVE, ReplicaRole.ACTIVE)
         await pair.b.submit(b"y")
         with pytest.raises(JournalFencedError):
@@ -270,7 +270,7 @@ async def test_a_successor_has_everything_that_was_answered_before_it_answers() 
                 await pair.a.submit(b"%d" % n)
             assert pair.b.applied < 3000
             pair.ballot.elect("b")
-            await pair.b.until_active()
+            await pair.b.wait_until_active()
             assert await pair.b.read(lambda: len(words(pair.b))) == 3000
             assert role(pair.a) is not ReplicaRole.ACTIVE
 
@@ -287,7 +287,7 @@ async def test_after_a_failure_of_its_journal_it_replays_and_is_active_again() -
                 await pair.a.submit(b"y", request=request)
             gate.error = None
             await pair.b.close()
-            await pair.a.until_active()
+            await pair.a.wait_until_active()
             assert words(pair.a) == [b"x"] and pair.a.status().epoch == 2
             assert (await pair.a.submit(b"y", request=request)).txid == 2, "the request was not carried out"
 
@@ -306,7 +306,7 @@ async def test_a_journal_that_cannot_be_claimed_is_tried_again() -> None:
 
         monkeypatch.setattr(memory.MemoryBackend, "open_writer", open_writer)
         async with replica_of(MemoryHub(), Candidate(Ballot(), "a")) as replica:
-            await replica.until_active()
+            await replica.wait_until_active()
             await replica.submit(b"x")
             assert failures == 0 and replica.status().problem is None
 
@@ -317,7 +317,7 @@ async def test_there_and_back_again_with_what_a_dead_one_left_open_finished() ->
     async with Pair() as pair:
         for turn, (active, name) in enumerate([(pair.a, "a"), (pair.b, "b"), (pair.a, "a"), (pair.b, "b")]):
             pair.ballot.elect(name)
-            await active.until_active()
+            await active.wait_until_active()
             async with await open_reader("mem:x", hub=pair.hub) as reader:
                 assert not any(segment.in_progress for segment in await reader.segments())
             for n in range(3):
@@ -366,7 +366,7 @@ async def test_one_that_cannot_read_all_edits_does_not_become_active() -> None:
     with pytest.MonkeyPatch.context() as monkeypatch:
         hub, ballot = MemoryHub(), Ballot("a")
         async with replica_of(hub, Candidate(ballot, "a")) as first:
-            await first.until_active()
+            await first.wait_until_active()
             for n in range(5):
                 await first.submit(b"%d" % n)
         reads = Reads(monkeypatch, JournalCorruptionError("damaged"), at=4, times=float("inf"))
@@ -376,7 +376,7 @@ async def test_one_that_cannot_read_all_edits_does_not_become_active() -> None:
                 await asyncio.sleep(0.1)
             assert "damaged" in (second.status().problem or "") and len(words(second)) == 3
             reads.left = 0
-            await second.until_active()
+            await second.wait_until_active()
             assert len(words(second)) == 5
 
 
@@ -394,7 +394,7 @@ async def test_one_that_cannot_claim_the_journal_leaves_it_to_the_others() -> No
         hub, ballot = MemoryHub(), Ballot("a")
         async with replica_of(hub, Candidate(ballot, "a")) as cut_off, replica_of(hub, Candidate(ballot, "b")) as other:
             async with asyncio.timeout(10):
-                await other.until_active()
+                await other.wait_until_active()
             await asyncio.sleep(1)
             assert role(cut_off) is ReplicaRole.STANDBY
 
@@ -414,7 +414,7 @@ async def test_it_gives_the_election_up_when_the_race_for_it_was_lost_while_it_c
             monkeypatch.setattr(Candidate, "wait_until_held", too_late)
             pair.ballot.elect("b")
             await asyncio.sleep(5)
-            await pair.a.until_active()
+            await pair.a.wait_until_active()
             assert role(pair.b) is ReplicaRole.STANDBY and pair.a.status().epoch == 3
 
 
@@ -425,7 +425,7 @@ async def test_the_first_replica_makes_the_journal_and_a_standby_waits_for_it() 
         await asyncio.sleep(5)
         assert role(standby) is ReplicaRole.STANDBY and hub.places == {} and standby.status().problem is None
         async with replica_of(hub, Candidate(ballot, "a")) as active:
-            await active.until_active()
+            await active.wait_until_active()
             await active.submit(b"x")
             await asyncio.sleep(5)
             assert words(standby) == [b"x"]
@@ -443,7 +443,7 @@ async def test_a_program_that_raises_on_replay_takes_no_more_part_and_the_others
         await pair.submit(b"x", b"y", b"z")
         await asyncio.sleep(5)
         assert role(pair.b) is ReplicaRole.FAILED
-        for call in (pair.b.submit(b"x"), pair.b.until_active()):
+        for call in (pair.b.submit(b"x"), pair.b.wait_until_active()):
             with pytest.raises(ReplicaFailedError, match="edit 2 was replayed"):
                 await call
         assert "edit 2" in (pair.b.status().problem or "")
@@ -483,7 +483,7 @@ async def test_a_program_that_cannot_be_restored_after_a_failure_takes_no_more_p
 async def test_a_program_that_fails_while_it_catches_up_leaves_the_election_to_the_others() -> None:
     hub, ballot = MemoryHub(), Ballot("a")
     async with replica_of(hub, Candidate(ballot, "a")) as first:
-        await first.until_active()
+        await first.wait_until_active()
         await first.submit(b"x")
     broken = Ledger()
     broken.breaks_at = b"x"
@@ -491,7 +491,7 @@ async def test_a_program_that_fails_while_it_catches_up_leaves_the_election_to_t
         await asyncio.sleep(5)
         assert role(second) is ReplicaRole.FAILED
         async with replica_of(hub, Candidate(ballot, "c")) as third:
-            await third.until_active()
+            await third.wait_until_active()
 
 
 # -- snapshots -----------------------------------------------------------------------------------------
@@ -584,7 +584,7 @@ async def test_a_failover_does_not_wait_for_a_snapshot() -> None:
                 await pair.b.submit(b"a standby answers that it is one")
             pair.ballot.elect("b")
             async with asyncio.timeout(1):
-                await pair.b.until_active()
+                await pair.b.wait_until_active()
             assert cancelled.is_set() and words(pair.b) == [b"x", b"y", b"z"]
 
 
@@ -646,7 +646,7 @@ async def test_a_replica_that_comes_later_than_the_edits_begins_with_a_snapshot(
             await asyncio.sleep(5)
             assert words(late) == words(pair.a) and len(words(late)) == 21
             pair.ballot.elect("c")
-            await late.until_active()
+            await late.wait_until_active()
             with pytest.raises(RefusedError):
                 await late.submit(b"3")
 
@@ -683,7 +683,7 @@ async def test_a_standby_that_lacks_removed_edits_when_it_is_elected_restores_a_
             await pair.submit(b"very last")
             assert pair.b.applied == 2
             pair.ballot.elect("b")
-            await pair.b.until_active()
+            await pair.b.wait_until_active()
             assert words(pair.b) == [b"1", b"2", *(b"more %d" % n for n in range(5)), b"last", b"very last"]
 
 
@@ -731,7 +731,7 @@ async def test_a_standby_that_stood_still_while_edits_were_discarded_becomes_act
             assert words(pair.b) == [b"1", b"2", b"3", b"4"], "it has noticed nothing"
             pair.ballot.elect("b")
             async with asyncio.timeout(100):
-                await pair.b.until_active()
+                await pair.b.wait_until_active()
             assert words(pair.b) == [b"1", b"2", *others]
             assert (await pair.b.submit(b"next")).txid == 3 + len(others)
         await asyncio.sleep(20_000)
@@ -763,7 +763,7 @@ async def test_requests_before_a_snapshot_are_known_after_it() -> None:
         await pair.a.checkpoint()
         async with replica_of(pair.hub, Candidate(pair.ballot, "c")) as late:
             pair.ballot.elect("c")
-            await late.until_active()
+            await late.wait_until_active()
             assert await late.submit(b"x", request=RequestId(b"c", 1)) == first
 
 
@@ -777,7 +777,7 @@ def damage(file: Path) -> None:
 async def test_a_damaged_snapshot_is_passed_over_for_the_one_before(tmp_path: Path) -> None:
     uri = f"file://{tmp_path}/edits"
     async with replicated(uri, Ledger(), name="a", threads=False) as first:
-        await first.until_active()
+        await first.wait_until_active()
         for text in (b"x", b"y"):
             await first.submit(text)
             await first.checkpoint()
@@ -785,7 +785,7 @@ async def test_a_damaged_snapshot_is_passed_over_for_the_one_before(tmp_path: Pa
     damage(tmp_path / "edits" / f"snapshot_{2:019}")
     second = replicated(uri, Ledger(), name="b", threads=False)
     async with second:
-        await second.until_active()
+        await second.wait_until_active()
         assert words(second) == [b"x", b"y", b"z"]
         assert second.status().newest_snapshot == 1
 
@@ -798,7 +798,7 @@ async def test_a_journal_that_was_put_back_to_an_older_state_is_named(tmp_path: 
         replicated(uri, Ledger(), name=name, threads=False, election=Candidate(ballot, name)) for name in ("a", "b")
     ]
     async with one:
-        await one.until_active()
+        await one.wait_until_active()
         await one.submit(b"x")
         shutil.copytree(edits, older)
         await one.submit(b"y")
@@ -816,7 +816,7 @@ async def test_a_journal_that_was_put_back_to_an_older_state_is_named(tmp_path: 
             await two.start()
         with pytest.raises(ReplicaFailedError, match=r"ends at edit 1, and .* up to 2"):
             async with asyncio.timeout(10):
-                await two.until_active()
+                await two.wait_until_active()
         await two.close()
 
 
@@ -827,7 +827,7 @@ async def test_one_that_was_active_names_its_journal_that_was_put_back_under_it(
     edits, older, ballot = tmp_path / "edits", tmp_path / "older", Ballot("a")
     one = replicated(f"file://{edits}", Ledger(), name="a", threads=False, election=Candidate(ballot, "a"))
     async with one:
-        await one.until_active()
+        await one.wait_until_active()
         await one.submit(b"x")
         shutil.copytree(edits, older)
         await one.submit(b"y")
@@ -842,7 +842,7 @@ async def test_one_that_was_active_names_its_journal_that_was_put_back_under_it(
         with pytest.raises(ReplicaFailedError, match=r"ends at edit 1, and .* up to [2-9]"):
             async with asyncio.timeout(10):
                 while True:
-                    await one.until_active()
+                    await one.wait_until_active()
                     await asyncio.sleep(0)
         assert role(one) is ReplicaRole.FAILED
 
@@ -874,14 +874,14 @@ async def test_a_standby_names_its_journal_that_was_put_back_under_it(
         older.rename(edits)
         with pytest.raises(ReplicaFailedError, match="put back to an older state"):
             async with asyncio.timeout(10):
-                await two.until_active()
+                await two.wait_until_active()
 
 
 async def test_one_whose_lock_file_was_removed_answers_no_reads_any_more(tmp_path: Path) -> None:
     """It went on to answer them for five seconds, without the edits of the one that was elected meanwhile."""
     uri = f"file://{tmp_path}/edits"
     async with replicated(uri, Ledger(), name="a", threads=False, config=config_of(doubt_s=0.0)) as one:
-        await one.until_active()
+        await one.wait_until_active()
         await one.submit(b"x")
         assert await one.read(lambda: words(one)) == [b"x"]
         (tmp_path / "edits" / "active.lock").unlink()
@@ -898,11 +898,11 @@ async def test_after_a_close_in_order_the_next_one_is_active_at_once_and_finds_f
         await pair.submit(b"x")
         await pair.a.close()
         await pair.a.close()
-        await pair.b.until_active()
+        await pair.b.wait_until_active()
         assert pair.candidates[0].closed
         async with await open_reader("mem:x", hub=pair.hub) as reader:
             assert [segment.last for segment in await reader.segments()] == [1]
-        for call in (pair.a.submit(b"x"), pair.a.read(lambda: 1), pair.a.until_active()):
+        for call in (pair.a.submit(b"x"), pair.a.read(lambda: 1), pair.a.wait_until_active()):
             with pytest.raises(JournalClosedError):
                 await call
 
@@ -910,7 +910,7 @@ async def test_after_a_close_in_order_the_next_one_is_active_at_once_and_finds_f
 @in_virtual_time
 async def test_whoever_waits_to_be_active_is_told_of_the_end() -> None:
     async with Pair() as pair:
-        waiting = asyncio.create_task(pair.b.until_active())
+        waiting = asyncio.create_task(pair.b.wait_until_active())
         await asyncio.sleep(1)
         await pair.b.close()
         with pytest.raises(JournalClosedError):

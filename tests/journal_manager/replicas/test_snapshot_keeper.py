@@ -118,10 +118,10 @@ async def test_a_snapshot_that_was_discarded_does_not_put_the_next_one_off() -> 
     async with await open_writer("mem:x", hub=hub) as writer:
         await capability(writer, Discard).discard_from(4)  # type: ignore[type-abstract]
     assert not standby.keeper.is_due()
-    await standby.keeper.look()
+    await standby.keeper.refresh()
     assert standby.keeper.newest == 0 and standby.keeper.is_due()
     await standby.keeper.offer()
     async with await EditLog.open("mem:x", hub=hub) as log:
         assert [info.at for info in await log.adopt_snapshots()] == [3]
-    await standby.keeper.look()
+    await standby.keeper.refresh()
     assert standby.keeper.newest == 3

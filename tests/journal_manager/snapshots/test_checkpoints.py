@@ -17,7 +17,7 @@ def test_enough_edits_make_one_due_at_once() -> None:
     due = schedule()
     assert not due.is_due(9, 100.0)
     assert due.is_due(10, 100.0)
-    due.kept(10, 100.0)
+    due.on_snapshot(10, 100.0)
     assert not due.is_due(19, 100.0)
     assert due.is_due(20, 100.0)
 
@@ -27,7 +27,7 @@ def test_enough_time_makes_one_due_if_there_is_a_new_edit() -> None:
     assert not due.is_due(0, 1000.0)
     assert not due.is_due(1, 159.0)
     assert due.is_due(1, 160.0)
-    due.kept(1, 160.0)
+    due.on_snapshot(1, 160.0)
     assert not due.is_due(1, 1000.0)
     assert not due.is_due(2, 219.0)
     assert due.is_due(2, 220.0)
@@ -42,8 +42,8 @@ def test_the_active_replica_waits_longer() -> None:
 
 def test_an_older_snapshot_changes_nothing() -> None:
     due = schedule()
-    due.kept(8, 150.0)
-    due.kept(5, 200.0)
+    due.on_snapshot(8, 150.0)
+    due.on_snapshot(5, 200.0)
     assert due.newest == 8
     assert due.is_due(9, 210.0)
 

@@ -155,7 +155,7 @@ async def test_a_replica_and_the_members_of_a_set_are_measured(hub: MemoryHub) -
     async with replicated(
         "set:", Ledger(), name="a", config=config, election=elected, wrap=whole.measured, members=members
     ) as replica:
-        await replica.until_active()
+        await replica.wait_until_active()
         await replica.submit(b"one")
         await replica.submit(b"two")
         assert [stats.now().durable_txid for stats in (whole, shared, copy)] == [2, 2, 2]

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from segments.commands import stream
-from segments.commands.shared import PositionType, in_a_line, told
+from segments.commands.shared import PositionType, in_a_line, position_text
 from segments.errors import StreamNotReadyError, StreamSealedError, StreamUnavailableError
 from segments.gateway.guard.call_guard import Behaviour, CallGuard
 from segments.position import EARLIEST, LATEST, Position
@@ -26,7 +26,7 @@ def test_places() -> None:
     assert PositionType().convert(AtSeqNo(7), None, None) == AtSeqNo(7)
     with pytest.raises(click.BadParameter, match="names no position in a stream"):
         PositionType().convert("here", None, None)
-    assert [told(position) for position in (EARLIEST, LATEST, Position(2, 3, 4), None)] == [
+    assert [position_text(position) for position in (EARLIEST, LATEST, Position(2, 3, 4), None)] == [
         "earliest",
         "latest",
         "2:3:4",

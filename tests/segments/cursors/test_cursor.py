@@ -267,7 +267,7 @@ def test_a_cursor_that_another_reader_has_by_now_is_not_taken_back(monkeypatch: 
 
     async def story(stream: BuiltStream, make: Make) -> None:
         other = make()
-        kept = Cursor._is_kept
+        kept = Cursor._is_retained
 
         async def late(self: Cursor, mark: Mark) -> bool:
             if self is not other and other.refused == 0 and not opened:
@@ -277,7 +277,7 @@ def test_a_cursor_that_another_reader_has_by_now_is_not_taken_back(monkeypatch: 
             return await kept(self, mark)
 
         opened: list[Cursor] = []
-        monkeypatch.setattr(Cursor, "_is_kept", late)
+        monkeypatch.setattr(Cursor, "_is_retained", late)
         assert not await make().make()
         await other.advance(Position(1, 0, 3))
         assert (await other.state()).mark.seq_no == 4

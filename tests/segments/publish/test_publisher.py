@@ -215,13 +215,13 @@ async def test_a_batch_that_is_given_up_between_its_look_and_its_write_is_not_pu
     async with programs.stream() as stream:
         publisher = await stream.publisher()
         rows = await staged(stream, "late", [b"a"], app="a")
-        look = publisher._look_at
+        look = publisher._check_written
 
         async def looked(written: Any) -> None:
             await look(written)
             await publisher._stagings.clean(publisher._named, 0, app="a")
 
-        publisher._look_at = looked  # type: ignore[method-assign]
+        publisher._check_written = looked  # type: ignore[method-assign]
         with pytest.raises(BatchRefusedError, match="was given up"):
             await publisher.publish(BatchKey("a", QUERY, 0), rows)
         assert await values_of(stream) == []

@@ -28,12 +28,12 @@ def test_after_a_fault_everything_is_as_it_was(name: str) -> None:
         world = WorldState(1, cluster, witness, gateways=False, rng=Random(name), with_batches=True)
         faults = Faults(world, cast(Any, None))
         for each in PROGRAMS:
-            cluster.world.node(each).start(lambda seams: cluster.until_up())
+            cluster.world.node(each).start(lambda seams: cluster.wait_until_up())
         await getattr(faults, name)(HOSTS[0], HOSTS[1])
         machines = [cluster.world.node(each) for each in (*PROGRAMS, *cluster.names)]
         assert all(machine.alive and not machine.frozen for machine in machines)
         assert cluster.store.interference is before
-        await cluster.until_up()
+        await cluster.wait_until_up()
 
     cluster.run(story)
 
@@ -46,7 +46,7 @@ def test_a_fault_comes_by_chance_and_is_noted() -> None:
         world = WorldState(1, cluster, witness, gateways=False, rng=Random(4))
         faults = Faults(world, cast(Any, None))
         for each in PROGRAMS:
-            cluster.world.node(each).start(lambda seams: cluster.until_up())
+            cluster.world.node(each).start(lambda seams: cluster.wait_until_up())
         for _ in range(4):
             await faults.one()
         assert len(faults.names) == 4 and len(set(faults.names)) > 1

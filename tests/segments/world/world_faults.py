@@ -76,7 +76,7 @@ class Faults:
         self._world.cluster.node(name).crash()
         await asyncio.sleep(self._world.rng.random() * 2)
         self._world.cluster.node(name).restart()
-        await self._world.cluster.until_up(name)
+        await self._world.cluster.wait_until_up(name)
 
     async def _end_session(self, owner: str, other: str) -> None:
         """At once, or with the next write that is done and that nobody answers."""

@@ -459,7 +459,7 @@ def _fence_ignored(patch: Patch) -> None:
 @_bug("empty-disk-trusted", "W10a B5", 500)
 def _empty_disk_trusted(patch: Patch) -> None:
     """A bookie that starts on an empty disk takes itself for a new one, whatever its id was before."""
-    patch(StaleAdds, "must_ask", lambda self, ledger_id: False)
+    patch(StaleAdds, "must_verify", lambda self, ledger_id: False)
     patch(Engine, "doubt", lambda self, ledgers: None)
 
 
@@ -636,7 +636,7 @@ def _limbo_takes_adds(patch: Patch) -> None:
             self._unknowns.limbo = limbo
 
     patch(LedgerFencing, "admit", admitted)
-    patch(StaleAdds, "must_ask", lambda self, ledger_id: False)
+    patch(StaleAdds, "must_verify", lambda self, ledger_id: False)
 
 
 @_bug("whole-without-reading", "B9", 100, FIRST_WITH_DAMAGE)
@@ -802,7 +802,7 @@ def _rollback_accepted_and_collected(patch: Patch) -> None:
     async def at_once(self: GarbageCollector, absent: list[LedgerId]) -> list[LedgerId]:
         return absent
 
-    patch(GarbageCollector, "_not_kept", at_once)
+    patch(GarbageCollector, "_collectable", at_once)
 
 
 BUGS.update(VOLUME_BUGS)

@@ -7,8 +7,8 @@ import pytest
 from bookkeeper.testing.patches import patches
 from bookkeeper.volumes.disks.volume_list import VolumeList
 from bookkeeper.volumes.map.ledger_map import PlacementKind, PlacementRecord, Placements
-from bookkeeper.volumes.map.ledger_places import LedgerPlaces
 from bookkeeper.volumes.map.placement_log import PlacementLog
+from bookkeeper.volumes.map.stored_ledger_map import StoredLedgerMap
 from bookkeeper.volumes.routing.ledger_moves import LedgerMoves
 from bookkeeper.volumes.routing.routes import Routes
 from bookkeeper.volumes.volume_drain import VolumeDrain
@@ -16,7 +16,7 @@ from tests.simulation.bugs.bugs import BUGS
 from tests.simulation.bugs.volume_bugs import VOLUME_BUGS
 from tests.simulation.plan import FIRST_WITH_VOLUMES
 
-WATCHED = (LedgerMoves, LedgerPlaces, PlacementLog, Placements, Routes, VolumeDrain, VolumeList)
+WATCHED = (LedgerMoves, StoredLedgerMap, PlacementLog, Placements, Routes, VolumeDrain, VolumeList)
 
 
 def test_they_are_bugs_like_the_others() -> None:

@@ -13,8 +13,8 @@ from bookkeeper.storage.engine import Engine
 from bookkeeper.testing.patches import Patch
 from bookkeeper.volumes.disks.serving import Volume
 from bookkeeper.volumes.map.ledger_map import PlacementKind, PlacementRecord, Placements
-from bookkeeper.volumes.map.ledger_places import LedgerPlaces
 from bookkeeper.volumes.map.placement_log import PlacementLog
+from bookkeeper.volumes.map.stored_ledger_map import StoredLedgerMap
 from bookkeeper.volumes.routing.ledger_moves import LedgerMove
 from bookkeeper.volumes.routing.routes import Routes
 from bookkeeper.volumes.volume_drain import VolumeDrain
@@ -32,7 +32,7 @@ def _bug(name: str, breaks: str, within: int) -> Callable[[Plant], Plant]:
 @_bug("place-not-waited-for", "K35", 20)
 def _place_not_waited_for(patch: Patch) -> None:
     """Entries of a new ledger are acknowledged before it is durable on which disk the ledger lies."""
-    patch(LedgerPlaces, "any_fresh", lambda self, ledger_ids: False)
+    patch(StoredLedgerMap, "any_fresh", lambda self, ledger_ids: False)
 
 
 @_bug("place-not-synced", "K35", 20)

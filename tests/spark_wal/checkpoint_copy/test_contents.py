@@ -6,11 +6,11 @@ from spark_wal.checkpoint_copy.contents import (
     FileStamp,
     belongs,
     difference,
-    looks_like_one,
     names_places,
     note,
     source_of,
     stages,
+    why_not_one,
 )
 
 UUID = "0f0e0d0c-0b0a-0908-0706-050403020100"
@@ -39,10 +39,10 @@ def test_what_belongs_to_a_checkpoint(path: str, copied: bool) -> None:
 
 
 def test_what_is_a_checkpoint_and_what_is_not() -> None:
-    assert looks_like_one(["metadata", "offsets/0"]) is None
-    assert looks_like_one([]) == "there is nothing"
-    assert "file sink" in str(looks_like_one(["_spark_metadata/0", "part-0.parquet"]))
-    assert "metadata and a directory named offsets" in str(looks_like_one(["a", "b/c"]))
+    assert why_not_one(["metadata", "offsets/0"]) is None
+    assert why_not_one([]) == "there is nothing"
+    assert "file sink" in str(why_not_one(["_spark_metadata/0", "part-0.parquet"]))
+    assert "metadata and a directory named offsets" in str(why_not_one(["a", "b/c"]))
 
 
 def test_the_logs_come_late_and_the_id_last() -> None:

@@ -366,12 +366,12 @@ async def test_tokens_that_come_and_go_are_noticed(town: Town, tmp_path: Path) -
         assert (await ask(server, place.trust(), STATUS, bearer(fresh))).startswith(OK)
         lines = [line for line in place.token_file.read_text().splitlines(True) if " alice " not in line]
         place.write_tokens(*lines)
-        server._access.look()
+        server._access.refresh()
         for gone in (place.token, Secret(bought["access_token"])):
             assert await ask(server, place.trust(), STATUS, bearer(gone)) == BAD
         place.token_file.chmod(0o644)
         place.write_tokens("nonsense\n")
-        server._access.look()
+        server._access.refresh()
         assert (await ask(server, place.trust(), STATUS, bearer(fresh))).startswith(OK)
 
 
@@ -390,7 +390,7 @@ async def test_a_feed_ends_when_its_token_is_revoked(tmp_path: Path, monkeypatch
         for _ in range(5):
             await reader.readuntil(b"\n")
         town.write_tokens(token_line("bob", new_token()))
-        server._access.look()
+        server._access.refresh()
         assert (await asyncio.wait_for(reader.readuntil(b"0\r\n\r\n"), 20)).endswith(b"0\r\n\r\n")
         writer.close()
         await writer.wait_closed()
@@ -418,7 +418,7 @@ async def test_certificates_are_replaced_under_a_connection_that_stands(tmp_path
         before = writer.get_extra_info("ssl_object").getpeercert()["serialNumber"]
         town.ours.server("gateway", hosts=["127.0.0.1"])
         put(town.ours.ca, town.theirs.ca)
-        server._access.look()
+        server._access.refresh()
         writer.write(f"GET {STATUS} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         assert (await reader.readline()).startswith(b"HTTP/1.1 200")
         writer.close()
@@ -443,11 +443,11 @@ async def test_a_pair_that_does_not_fit_together_is_not_used(tmp_path: Path, cap
     async with guarded(town.protection("tls")) as server:
         assert server._access is not None
         put(town.server.cert, town.client.cert)
-        server._access.look()
+        server._access.refresh()
         assert "the old ones stay" in caplog.text
         assert (await ask(server, town.trust())).startswith(OK)
         put(town.server.key, town.client.key)
-        server._access.look()
+        server._access.refresh()
         assert "purpose" in await ask(server, town.trust()), "now it is whole, and a client's certificate"
 
 
@@ -502,7 +502,7 @@ async def test_a_revoked_certificate_is_refused_without_a_restart(tmp_path: Path
         for shown in (registry.alice, registry.mallory):
             assert (await ask(server, registry.trust(shown))).startswith(OK)
         registry.revoke(registry.mallory)
-        server._access.look()
+        server._access.refresh()
         assert await ask(server, registry.trust(registry.mallory)) == NOTHING
         assert (await ask(server, registry.trust(registry.alice))).startswith(OK)
 
@@ -515,7 +515,7 @@ async def test_a_first_list_that_comes_later_is_heeded(tmp_path: Path) -> None:
         assert server._access is not None
         assert (await ask(server, registry.trust(registry.mallory))).startswith(OK)
         registry.revoke(registry.mallory)
-        server._access.look()
+        server._access.refresh()
         assert await ask(server, registry.trust(registry.mallory)) == NOTHING
         assert (await ask(server, registry.trust(registry.alice))).startswith(OK)
 
@@ -542,7 +542,7 @@ async def test_no_session_outlives_a_revocation(tmp_path: Path) -> None:
 
         session = await asyncio.to_thread(shake, None)
         registry.revoke(registry.mallory)
-        server._access.look()
+        server._access.refresh()
         with pytest.raises(OSError, match=r"[Rr]evoked|reset|EOF"):
             await asyncio.to_thread(shake, session)
 
@@ -566,7 +566,7 @@ async def test_connections_that_stand_end_when_their_certificate_is_revoked(
             writer.write(f"GET {STATUS} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             assert (await reader.readline()).startswith(b"HTTP/1.1 200")
         registry.revoke(registry.mallory)
-        server._access.look()
+        server._access.refresh()
         (alices, hers), (mallorys, his) = open_ones
         try:
             await asyncio.wait_for(mallorys.read(), 20)
@@ -629,10 +629,10 @@ async def test_connections_that_stand_end_when_their_authority_is_no_longer_good
             accept(ours.ca, theirs.ca, Authority(tmp_path / "third", "third").ca)
         else:
             accept(ours.ca, theirs.ca, ours.revocations(), theirs.revocations(days=-1))
-        server._access.look()
+        server._access.refresh()
         assert await again(*of_ours)
         assert await again(*of_theirs) == (change == "added")
-        server._access.look()
+        server._access.refresh()
         assert await again(*of_ours), "it was admitted, and nothing has changed since"
         for _, writer in (of_ours, of_theirs):
             writer.close()
@@ -661,28 +661,28 @@ async def test_a_list_that_cannot_be_read_is_not_used_and_the_old_one_stays(
     async with guarded(registry.config()) as server:
         assert server._access is not None
         crl.write_text("")
-        server._access.look()
+        server._access.refresh()
         assert "the old ones stay" in caplog.text
         assert await ask(server, registry.trust(registry.mallory)) == NOTHING
         assert (await ask(server, registry.trust(registry.alice))).startswith(OK)
         crl.unlink()
-        server._access.look()
+        server._access.refresh()
         assert await ask(server, registry.trust(registry.mallory)) == NOTHING
 
 
 async def test_the_end_of_a_list_is_told_before_it_comes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     registry = Registry(tmp_path, own_file=True)
     access = AccessControl(registry.config(), SystemClock(), SystemRng(), TEXTS)
-    access.look()
+    access.refresh()
     assert "revocation list" not in caplog.text
     metrics = Metrics()
-    access.tell(metrics)
+    access.update_metrics(metrics)
     assert 86_000 < metrics.gauge("crl_left_seconds").value <= 86_400
     registry.authority.revocations(days=0.1)
-    access.look()
+    access.refresh()
     assert "a revocation list ends in" in caplog.text
     registry.authority.revocations(days=-0.1)
-    access.look()
+    access.refresh()
     assert "a revocation list has ended" in caplog.text
 
 
@@ -711,7 +711,7 @@ async def test_what_is_under_way_ends_when_its_token_is_revoked(
                 while not len(server._long):  # noqa: ASYNC110  # nothing tells when a request begins
                     await asyncio.sleep(0.01)
         town.write_tokens(token_line("bob", new_token()))
-        server._access.look()
+        server._access.refresh()
         if kind != "upload":
             writer.write(f"GET {STATUS} {head}\r\n".encode())
         answer = b""

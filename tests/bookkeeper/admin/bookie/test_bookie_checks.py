@@ -11,7 +11,7 @@ from bookkeeper.real.disk import PosixDisk
 from bookkeeper.real.workers import ThreadWorkers
 from bookkeeper.storage.base.manifest import read_manifest
 from bookkeeper.storage.engine import Engine
-from bookkeeper.volumes.after_all import until_done
+from bookkeeper.volumes.after_all import wait_until_done
 from tests.bookkeeper.admin.bookie.stopped import config_of, flip, names, written
 from tests.bookkeeper.admin.commands import bk
 
@@ -120,7 +120,7 @@ def test_the_next_start_rebuilds_the_index(home: Path) -> None:
     async def start() -> None:
         engine = Engine.open(config_of(home), PosixDisk(), ThreadWorkers())
         assert engine.report.rebuilt and engine.report.limbo_reason is None
-        await until_done(engine.close)
+        await wait_until_done(engine.close)
 
     asyncio.run(start())
     assert bk("bookie", "check", "--deep", "--dir", home).status == 0
@@ -166,7 +166,7 @@ def test_nothing_is_removed_while_the_index_is_damaged(tmp_path: Path) -> None:
 
 
 def test_a_compaction_needs_a_bookie_that_runs(home: Path) -> None:
-    bk("bookie", "gc", "--offline", "--major", "--dir", home).refused("--major needs a bookie that runs", status=2)
+    bk("bookie", "gc", "--offline", "--major", "--dir", home).refused("--major needs a running bookie", status=2)
 
 
 # -- scrub ------------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def test_what_an_offline_scrub_finds_is_suspect_from_the_next_start_on(home: Pat
     async def start() -> None:
         engine = Engine.open(config_of(home), PosixDisk(), ThreadWorkers())
         assert engine.suspects == {2} and engine.report.limbo_reason is None
-        await until_done(engine.close)
+        await wait_until_done(engine.close)
 
     asyncio.run(start())
 
@@ -214,5 +214,5 @@ def test_an_offline_scrub_leaves_a_bookie_that_runs_alone(home: Path) -> None:
         bk("bookie", "scrub", "--offline", "--dir", home).refused("a bookie runs on")
     finally:
         lock.release()
-    bk("bookie", "scrub", "--offline", "--now", "--dir", home).refused("--now asks a bookie that runs", status=2)
+    bk("bookie", "scrub", "--offline", "--now", "--dir", home).refused("--now is for a running bookie", status=2)
     bk("bookie", "scrub", "--throttle", "1M", "--dir", home).refused("--throttle needs --offline", status=2)

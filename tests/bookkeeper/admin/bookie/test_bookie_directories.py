@@ -79,9 +79,11 @@ def test_directories_are_shown_added_emptied_and_given_up(several: Bookies) -> N
         words = ("--yes",) if command == "lose-directory" else ()
         bk("bookie", command, "--dir", many, home / "disk3", *words).refused("is the last ledger directory")
         bk("bookie", command, "--dir", many, home / "disk2", *words).refused("is lost already")
-        bk("bookie", command, "--dir", many, home / "nowhere", *words).refused("is no ledger directory of this bookie")
+        bk("bookie", command, "--dir", many, home / "nowhere", *words).refused(
+            "is not a ledger directory of this bookie"
+        )
     unasked = bk("bookie", "lose-directory", "--dir", many, home / "nowhere")
-    unasked.refused("is no ledger directory of this bookie", f"{home}/disk3")
+    unasked.refused("is not a ledger directory of this bookie", f"{home}/disk3")
     bk("bookie", "add-directory", "--dir", many, home / "disk3").refused("is a ledger directory of this bookie already")
     bk("bookie", "add-directory", "--dir", many, home / "nowhere").refused("does not exist: make the directory")
 

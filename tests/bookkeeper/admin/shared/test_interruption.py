@@ -19,13 +19,13 @@ async def test_a_first_signal_is_noted_and_told(capsys: pytest.CaptureFixture[st
     came = asyncio.Event()
     with Interruption() as asked:
         assert not asked
-        asked.tell(came.set)
+        asked.on_interrupt(came.set)
         os.kill(os.getpid(), signal.SIGINT)
         await came.wait()
         assert asked
         os.kill(os.getpid(), signal.SIGINT)  # timeout(1), a shell or a terminal tell the whole group: it comes twice
         again: list[int] = []
-        asked.tell(lambda: again.append(1))
+        asked.on_interrupt(lambda: again.append(1))
         assert again == [1], "whoever comes later is told at once"
         looked = asyncio.Event()
         asyncio.get_running_loop().call_later(0.01, looked.set)
@@ -43,7 +43,7 @@ from bookkeeper.admin.shared.interruption import Interruption
 async def main():
     with Interruption(one_wish_s=0) as asked:
         asked.leaves = "something is left"
-        asked.tell(lambda: os.kill(os.getpid(), signal.SIGTERM))
+        asked.on_interrupt(lambda: os.kill(os.getpid(), signal.SIGTERM))
         os.kill(os.getpid(), signal.SIGTERM)
         await asyncio.Event().wait()
 asyncio.run(main())

@@ -15,7 +15,7 @@ from bookkeeper.ids import LedgerId, bookie_id
 from bookkeeper.meta.records import cookies
 from bookkeeper.metrics import Gauge
 from bookkeeper.testing.world import Fault
-from bookkeeper.volumes.after_all import until_done
+from bookkeeper.volumes.after_all import wait_until_done
 from bookkeeper.volumes.disks.volume_list import VolumeState
 from tests.bookkeeper.volumes.stories import DISKS, DirectoriesCluster, Writers, directories_of, until
 
@@ -93,7 +93,7 @@ def test_a_directory_that_is_added_remembers_what_was_dropped_before() -> None:
         await some_ledgers(cluster)
         volumes = cluster.volumes("b1")
         ledger = next(iter(volumes.ledgers()))
-        await until_done(lambda done: volumes.collect([ledger], done))
+        await wait_until_done(lambda done: volumes.collect([ledger], done))
         cluster.node("b1").disk.make_directories("/disk4")
         assert await directories(cluster).add("/disk4", "/disk4") == 4
         assert all(ledger in each.engine.dropped for each in volumes.serving)
@@ -141,7 +141,7 @@ def test_what_cannot_be_added_is_refused(ledger_dir: str, journal_dir: str, erro
         cluster.dirs_of["b1"] = (*DISKS, "/disk4")
         cluster.node("b1").crash()
         cluster.node("b1").restart()
-        await cluster.until_up("b1")
+        await cluster.wait_until_up("b1")
 
     run(story)
 
@@ -167,7 +167,7 @@ def test_an_addition_that_fails_can_be_made_again_or_be_left(after: int) -> None
             cluster.dirs_of["b1"] = (*DISKS, "/disk4")
         cluster.node("b1").crash()
         cluster.node("b1").restart()
-        await cluster.until_up("b1")
+        await cluster.wait_until_up("b1")
         assert set(cluster.volumes("b1").placements.lost) | set(cluster.volumes("b1").ledgers()) == set(range(9))
 
     run(story, seed=after)
@@ -177,7 +177,7 @@ def test_what_cannot_be_drained_or_given_up_is_refused() -> None:
     async def story(cluster: DirectoriesCluster) -> None:
         found = directories(cluster)
         for act in (lambda place: found.drain(place, says), found.lose):
-            with pytest.raises(IllegalOperationError, match="/elsewhere is no ledger directory of this bookie"):
+            with pytest.raises(IllegalOperationError, match="/elsewhere is not a ledger directory of this bookie"):
                 await act("/elsewhere")
         await found.lose("/disk1")
         for act in (lambda place: found.drain(place, says), found.lose):

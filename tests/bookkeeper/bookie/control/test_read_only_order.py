@@ -50,7 +50,7 @@ def test_the_order_outlives_a_restart_and_a_bookie_that_starts_follows_it_at_onc
             cluster.node("b1").crash()
             await asyncio.sleep(5)
             cluster.node("b1").restart()
-            await cluster.until_up("b1")
+            await cluster.wait_until_up("b1")
             assert await bk.metadata_store.bookies.read_only() == ["b1"]
             assert cluster.servers["b1"].health()["read_only"] is True
 
@@ -74,7 +74,7 @@ def test_who_gave_the_order_can_wait_until_the_bookie_follows_it_and_until_it_do
         async with cluster.connect() as bk:
             order, orders = cluster.servers["b1"].parts.order, orders_of(bk)
             for ordered in (True, False):
-                waiting = asyncio.ensure_future(order.until(ordered=ordered))
+                waiting = asyncio.ensure_future(order.wait_until(ordered=ordered))
                 await asyncio.sleep(1)
                 assert not waiting.done()
                 await (orders.give(B1, "eve") if ordered else orders.take_back(B1))

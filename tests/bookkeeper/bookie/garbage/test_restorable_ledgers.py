@@ -94,7 +94,7 @@ def test_clocks_that_are_a_day_ahead_for_a_minute_end_no_grace(whose: str) -> No
                 assert [each.ledger_id async for each in Operator(bk).deleted_ledgers()] == ([] if ahead else [deleted])
                 cluster.node("b1").crash()
                 cluster.node("b1").restart()
-                await cluster.until_up()
+                await cluster.wait_until_up()
                 await asyncio.sleep(61)
             await asyncio.sleep(200)
             assert all(deleted in cluster.servers[name].engine.ledgers() for name in cluster.names)
@@ -145,7 +145,7 @@ def test_a_ledger_that_was_deleted_by_force_is_closed_when_it_comes_back() -> No
             await bk.delete_ledger(writer.id, force=True)
             for name in cluster.names:
                 cluster.node(name).restart()
-            await cluster.until_up()
+            await cluster.wait_until_up()
             assert (await Operator(bk).undelete_ledger(writer.id)).is_closed
             await cluster.check_acked()
 

@@ -22,7 +22,7 @@ class Looks:
     def pass_(self, seconds: float, *, wall_s: float | None = None) -> str | None:
         self.now += seconds
         self.wall_ms += int(1000 * (seconds if wall_s is None else wall_s))
-        self.lag.look(self.now, self.wall_ms)
+        self.lag.sample(self.now, self.wall_ms)
         return self.lag.sentence(self.now)
 
 

@@ -257,12 +257,14 @@ def test_it_is_asked_where_clients_are_told_apart_with_one_disk_and_several(seve
     async def secured(cluster: Cluster) -> None:
         await cluster.up()
         bookie = bookie_of(cluster)
-        assert bookie.ledger_keys is not None and bookie.must_ask(LedgerId(7), regular=False)
+        assert bookie.ledger_keys is not None and bookie.must_verify(LedgerId(7), regular=False)
         bookie.engine.append_entry(LedgerId(7), KEY, add(7).entry)
-        assert not bookie.must_ask(LedgerId(7), regular=True)
+        assert not bookie.must_verify(LedgerId(7), regular=True)
         told: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
         bookie.engine.collect([LedgerId(7)], told.set_result)
-        assert await told is None and not bookie.must_ask(LedgerId(7), regular=True), "a deleted one is refused anyway"
+        assert await told is None and not bookie.must_verify(LedgerId(7), regular=True), (
+            "deleted ones are refused anyway"
+        )
 
     run(main, ledger_dirs=several)
     run(secured, ledger_dirs=several, auth={"provider": f"{__name__}:provider"})

@@ -108,8 +108,8 @@ def test_appends_go_on_while_the_store_is_away_and_it_is_told_afterwards(caplog:
 
     with caplog.at_level(logging.INFO, "bookkeeper.bookie.identity.progress_publisher"):
         run(main)
-    said = [line.split(" how far")[0] for line in caplog.messages if "how far its disk is" in line]
-    assert said == [f"bookie {BOOKIE} cannot publish", f"bookie {BOOKIE} publishes again"], "each is said once"
+    said = [line.split(" the position")[0] for line in caplog.messages if "the position of its disk" in line]
+    assert said == [f"bookie {BOOKIE} cannot publish", f"bookie {BOOKIE} publishes"], "each is said once"
 
 
 @pytest.mark.rule("K32", "K22")
@@ -161,14 +161,14 @@ def test_an_old_life_never_overwrites_what_a_newer_one_has_told_and_ends() -> No
         ending = asyncio.ensure_future(server.run_until_failure())
         store = cluster.metadata.connect()
         newer = ProgressPublisher(await Metadata.over(store, cluster.node.seams), BOOKIE, cluster.node.seams.rng)
-        await newer.look()
+        await newer.read()
         await newer.claim(9, cluster.node.disk, {ONLY: server.config.storage})
         told = await known(cluster)
         await fill(cluster, ledger, 0, 3)
         assert "another process has started as bookie b:3181 (start 9, this is start 1)" in await ending
         assert await known(cluster) == told
         late = ProgressPublisher(cluster.client, BOOKIE, cluster.node.seams.rng)
-        await late.look()
+        await late.read()
         for boot in (8, 9):
             with pytest.raises(SupersededError):
                 await late.claim(boot, cluster.node.disk, {ONLY: server.config.storage})
@@ -440,7 +440,7 @@ def test_each_volume_has_an_id_and_a_later_start_claims_them_as_they_are() -> No
         assert after.boot == 2 and after.directory_ids == before.directory_ids
         cluster.node.disk.make_directories("/d3")
         publisher = ProgressPublisher(metadata, BOOKIE, cluster.node.seams.rng)
-        await publisher.look()
+        await publisher.read()
         with pytest.raises(SupersededError, match="another process has started"):
             await publisher.claim(2, cluster.node.disk, volumes_at(cluster, "/d1", "/d2"))
         claimed = await publisher.claim(3, cluster.node.disk, volumes_at(cluster, "/d1", "/d2", "/d3"))
@@ -468,7 +468,7 @@ def test_a_bookie_that_grows_keeps_the_progress_of_its_directory() -> None:
         assert before.volumes == () and before.sequence
         cluster.node.crash()
         publisher = ProgressPublisher(metadata, BOOKIE, cluster.node.seams.rng)
-        await publisher.look()
+        await publisher.read()
         config = config_from(cluster.options).storage
         configs = {1: config, 2: replace(config, ledger_dir="/d2", journal_dir="/d2")}
         cluster.node.disk.make_directories("/d2")

@@ -255,7 +255,7 @@ async def reborn(cluster: SimCluster, name: str) -> None:
     cluster.lose_disk(name)
     await cluster.forget_cookie(name)
     cluster.node(name).restart()
-    await cluster.until_up(name)
+    await cluster.wait_until_up(name)
 
 
 async def adds_to(cluster: SimCluster, name: str, request: wire.AddEntry) -> Status:
@@ -290,7 +290,7 @@ def test_an_acknowledged_entry_outlives_a_wiped_copy(monkeypatch: pytest.MonkeyP
             return False
         except BookKeeperError:
             cluster.node("b1").restart()
-            await cluster.until_up("b1")
+            await cluster.wait_until_up("b1")
             await cluster.check_acked()
         return True
 
@@ -301,7 +301,7 @@ def test_an_acknowledged_entry_outlives_a_wiped_copy(monkeypatch: pytest.MonkeyP
 @pytest.mark.rule("W10a", "B3")
 def test_a_fenced_writer_finds_no_quorum_at_a_wiped_bookie(monkeypatch: pytest.MonkeyPatch, without: bool) -> None:
     if without:
-        monkeypatch.setattr(StaleAdds, "must_ask", lambda self, ledger_id: False)
+        monkeypatch.setattr(StaleAdds, "must_verify", lambda self, ledger_id: False)
 
     async def story(cluster: SimCluster) -> list[Status]:
         async with cluster.connect() as bk:

@@ -146,7 +146,7 @@ def test_suspects_of_an_earlier_life_are_repaired() -> None:
             await handle.close()
             cluster.node("b1").crash()
             cluster.node("b1").restart()
-            await cluster.until_up("b1")
+            await cluster.wait_until_up("b1")
             again = cluster.servers["b1"]
             assert again is not server
             await until(lambda: again.parts.damaged.whole == 1)

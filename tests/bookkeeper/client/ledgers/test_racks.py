@@ -173,7 +173,7 @@ def test_after_a_drill_that_switched_a_rack_off_copies_are_moved_back_if_that_is
                     await asyncio.sleep(1)
             for name in ("b3", "b4"):
                 cluster.node(name).restart()
-            await cluster.until_up("b3", "b4")
+            await cluster.wait_until_up("b3", "b4")
             await asyncio.sleep(120)
             apart = bool(_in_rack(await bk.metadata(ledger), "b3", "b4"))
             assert apart is moves

@@ -144,14 +144,14 @@ async def test_a_session_without_identity_is_told_from_one_that_has_one(zookeepe
 async def test_concurrent_writes_travel_together(zookeeper_service: ZooKeeperService) -> None:
     store = await zookeeper_service.connect()
     asked: list[str] = []
-    original = store._session._ask
+    original = store._session._request
 
     async def ask(what: str, send: object, deadline: float) -> object:
         asked.append(what)
         return await original(what, send, deadline)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store._session, "_ask", ask)
+        patch.setattr(store._session, "_request", ask)
         paths = await asyncio.gather(*(store.create("/n-", sequential=True, ephemeral=True) for _ in range(50)))
         assert [path for path, _ in paths] == [f"/n-{number:010d}" for number in range(50)]
         assert asked == ["create /n- and 49 more"]
@@ -219,7 +219,7 @@ async def test_a_write_that_meets_silence_is_unknown_and_then_settled(
 @pytest.mark.rule("M5", "M8", "Z4")
 async def test_a_reply_that_never_comes_is_settled(zookeeper_service: ZooKeeperService) -> None:
     store = await zookeeper_service.connect()
-    asked = store._session._ask
+    asked = store._session._request
     lose = ["create /x", "set /x"]
 
     async def ask(what: str, send: object, deadline: float) -> object:
@@ -230,7 +230,7 @@ async def test_a_reply_that_never_comes_is_settled(zookeeper_service: ZooKeeperS
         return result
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store._session, "_ask", ask)
+        patch.setattr(store._session, "_request", ask)
         assert await settled_create(store, "/x", b"token") == 0
         assert await settled_set(store, "/x", b"1", Version(0)) == 1
     assert lose == []

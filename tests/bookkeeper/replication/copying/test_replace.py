@@ -171,7 +171,7 @@ def test_a_target_that_crashes_half_way_has_what_it_acknowledged_and_the_rest_fo
             config = CopyConfig(run_entries_max=20, run_bytes=100_000, runs_max=2, retry_ms=400, tries_max=20)
             done = await replicate_fragment(bk, ledger, 0, old, target=target, config=config, on_copied=copied)
             assert done.outcome is CopyOutcome.SWAPPED and crashes == 2
-            await cluster.until_up(target)
+            await cluster.wait_until_up(target)
             assert holds(cluster, target, ledger) == set(range(200))
             for name in set(metadata.bookies) - {BookieId(target)}:
                 cluster.node(name).crash()
@@ -213,7 +213,7 @@ def test_a_target_that_lost_its_disk_after_the_check_is_not_swapped_in_for_what_
                 await surveyed.wait()
                 if moment != "while it looks who names it":
                     go_on.set()
-                    await cluster.until_up(target)
+                    await cluster.wait_until_up(target)
 
             async def write_later(*args: Any, **named: Any) -> Any:
                 if moment != "before the look at it" and not surveyed.is_set():
@@ -235,7 +235,7 @@ def test_a_target_that_lost_its_disk_after_the_check_is_not_swapped_in_for_what_
             config = CopyConfig(run_entries_max=20, retry_ms=500, tries_max=20)
             done = await replicate_fragment(bk, ledger, 0, old, target=target, config=config)
             assert done.outcome is CopyOutcome.SWAPPED and surveyed.is_set()
-            await cluster.until_up(target)
+            await cluster.wait_until_up(target)
             assert holds(cluster, target, ledger) == set(range(60))
             for name in metadata.bookies:
                 cluster.node(name).crash()
@@ -376,7 +376,7 @@ def test_a_bookie_that_was_away_is_completed_in_its_place() -> None:
             await append(cluster, ledger, 30)
             await ledger.close()
             cluster.node("b2").restart()
-            await cluster.until_up()
+            await cluster.wait_until_up()
             assert len(holds(cluster, "b2", ledger.id)) < 60
             done = await replicate_fragment(bk, ledger.id, 0, "b2", target="b2", config=SMALL)
             assert (

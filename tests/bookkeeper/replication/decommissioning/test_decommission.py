@@ -138,7 +138,7 @@ def test_it_is_not_forgotten_while_a_ledger_that_it_held_is_not_whole() -> None:
             assert done.moved and not done.is_complete and other in told[-1]
             assert victim in await known(bk)
             cluster.node(other).restart()
-            await cluster.until_up(other)
+            await cluster.wait_until_up(other)
             bk.services.pool.forgive(BookieId(other))
             assert (await decommission(bk, [victim], QUICK)).is_complete
 

@@ -223,7 +223,7 @@ def test_a_mark_goes_when_the_ledger_is_whole_and_stays_with_a_reason_when_it_is
             await append(cluster, lacking, 10)
             await lacking.close()  # leaves a mark: b2 lacks entries
             cluster.node("b2").restart()
-            await cluster.until_up()
+            await cluster.wait_until_up()
             metadata = bk.metadata_store
             assert await metadata.under_replication.read(lacking.id) is not None
             open_one = await bk.create_ledger(password=b"pw")

@@ -34,7 +34,7 @@ def test_whole_missing_unknown_and_undecided_are_told_apart() -> None:
             assert away.copy.bookie == "b3" and away.missing == 0 and away.unknown is not None
             assert "not known" in str(away)
             cluster.node("b3").restart()
-            await cluster.until_up()
+            await cluster.wait_until_up()
             bk.services.pool.forgive(away.copy.bookie)
             (lacks,) = await incomplete_copies(context, await record_of(bk, ledger.id))
             assert (lacks.copy.bookie, lacks.unknown) == ("b3", None) and 10 <= lacks.missing <= 12

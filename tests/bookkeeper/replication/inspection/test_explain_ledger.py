@@ -60,7 +60,7 @@ def test_an_open_ledger_is_explained_up_to_its_last_add_confirmed() -> None:
             assert {copy.state for copy in each.copies if copy.bookie != "b3"} == {CopyState.SEEN}
             await ledger.close()
             cluster.node("b3").restart()
-            await cluster.until_up()
+            await cluster.wait_until_up()
             bk.services.pool.forgive(each.copies[0].bookie)
             for copy in each.copies:
                 bk.services.pool.forgive(copy.bookie)

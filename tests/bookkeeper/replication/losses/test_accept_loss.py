@@ -109,7 +109,7 @@ def test_gaps_are_named_with_their_bytes_and_the_ledger_is_closed_at_the_last_en
                     _ = [entry async for entry in reader.read(3, 3)]
             for name in lost:
                 cluster.node(name).restart()
-            await cluster.until_up()
+            await cluster.wait_until_up()
             await cluster.check_acked()  # what comes back can be read again, gaps included
 
     run(story)
@@ -150,7 +150,7 @@ def test_a_plan_holds_only_for_the_metadata_that_it_was_made_for() -> None:
             plan = await planned(bk, ledger.id)
             for name in lost:
                 cluster.node(name).restart()
-            await cluster.until_up()
+            await cluster.wait_until_up()
             for name in lost:
                 bk.services.pool.forgive(BookieId(name))
             async with await bk.open_ledger(ledger.id, b"pw") as reader:

@@ -10,7 +10,7 @@ from bookkeeper.bookie.garbage.garbage_collector import GarbageCollector
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.errors import IllegalOperationError, MalformedFrameError, MetadataRolledBackError
 from bookkeeper.ids import BookieId, LedgerId
-from bookkeeper.replication.losses.rollback import HELD_MAX, RANGES_MAX, accept, check_ranges, held_count, look
+from bookkeeper.replication.losses.rollback import HELD_MAX, RANGES_MAX, accept, check_ranges, held_count, list_held
 from bookkeeper.testing.cluster import SimCluster
 from tests.bookkeeper.replication.clusters import written
 
@@ -38,7 +38,7 @@ async def start_again(cluster: SimCluster) -> None:
     await asyncio.sleep(5)
     for name in cluster.names:
         cluster.node(name).restart()
-    await cluster.until_up()
+    await cluster.wait_until_up()
 
 
 @pytest.mark.rule("M10", "M6", "G1")
@@ -57,7 +57,7 @@ def test_after_an_accepted_loss_bookies_start_survivors_are_readable_and_nothing
             cluster._passwords.pop(ledger)
         places = {BookieId(name): cluster.servers[name].address for name in cluster.names}
         async with cluster.connect() as operator:
-            held = await look(operator, places)
+            held = await list_held(operator, places)
             assert (sorted(held.asked), held.away) == (["b1", "b2", "b3"], {})
             assert held.unknown == {ledger: held.unknown[ledger] for ledger in lost}
             assert all(sorted(bookies) == ["b1", "b2", "b3"] for bookies in held.unknown.values())
@@ -105,7 +105,7 @@ def test_ids_that_bookies_remember_only_as_dropped_are_not_given_out_again() -> 
             await asyncio.sleep(10)
         places = {BookieId(name): cluster.servers[name].address for name in cluster.names}
         async with cluster.connect() as operator:
-            held = await look(operator, places)
+            held = await list_held(operator, places)
             assert last in held.used and held.unknown == {}
             assert await accept(operator, held) > last
 
@@ -122,7 +122,7 @@ def test_a_bookie_that_does_not_answer_is_named_and_gone_round_only_when_told_to
         places = {BookieId(name): cluster.servers[name].address for name in ("b1", "b2")}
         async with cluster.connect() as operator:
             await asyncio.sleep(5)
-            held = await look(operator, places)
+            held = await list_held(operator, places)
             assert sorted(held.asked) == ["b1", "b2"]
             assert "--bookie b3=HOST:PORT" in held.away[BookieId("b3")]
             before = cluster.store.transaction
@@ -148,7 +148,7 @@ def test_more_ledgers_than_fit_into_a_frame_are_listed_page_by_page() -> None:
             store, ledgers = bk.metadata_store.store, bk.metadata_store.ledgers
             for ledger_id in ids[::2]:
                 await store.delete(ledgers.path(LedgerId(ledger_id)), None)
-            held = await look(bk)
+            held = await list_held(bk)
             assert held.asked == {"b1": len(ids)}
             assert list(held.unknown) == ids[::2]
             assert 2**63 - 1 in held.used
@@ -165,7 +165,7 @@ def test_a_deleted_ledger_is_not_among_those_that_metadata_have_lost() -> None:
             deleted, lost = [await written(cluster, bk, 10, ensemble=3) for _ in range(2)]
             await bk.delete_ledger(deleted)
             await bk.metadata_store.store.delete(bk.metadata_store.ledgers.path(lost), None)
-            held = await look(bk)
+            held = await list_held(bk)
             assert list(held.unknown) == [lost]
             assert deleted in held.used and lost in held.used
             for entry in range(10):

@@ -104,7 +104,7 @@ def test_all_of_what_a_named_bookie_holds_is_read_back_before_its_mark_goes() ->
             mark = await marks.read(ledger)
             asked: list[str] = []
             done = await repair_ledger(
-                RepairContext(services=bk.services), ledger, GracePeriods(0.0), mark, say=asked.append
+                RepairContext(services=bk.services), ledger, GracePeriods(0.0), mark, report=asked.append
             )
             assert done.whole and done.copied == []
             assert asked == ["asks the bookies what they hold", f"completes entries 0..39 on {victim}"]

@@ -30,7 +30,7 @@ async def loses_its_journal(cluster: SimCluster, bookie: str) -> None:
     for name in [name for name in node.disk.list("/data/ledgers") if name.endswith(".log")]:
         node.disk.unlink(f"/data/ledgers/{name}")
     node.restart()
-    await cluster.until_up(bookie)
+    await cluster.wait_until_up(bookie)
 
 
 @pytest.mark.rule("B9", "A1")
@@ -147,7 +147,7 @@ def test_it_is_not_faster_than_told_and_goes_on_where_it_was_cut_short() -> None
             node, before = cluster.node(bookie), copied(cluster, bookie)
             node.crash(power=False)
             node.restart()
-            await cluster.until_up(bookie)
+            await cluster.wait_until_up(bookie)
             await until(lambda: not cluster.servers[bookie].engine.in_limbo)
             assert copied(cluster, bookie) + before <= 1500 + 300, "what is there is not copied again"
             assert loop.time() - begun > 2_000_000 / 200_000 - 4, "two bookies' lives may each be a second ahead"
@@ -188,7 +188,7 @@ def test_a_disk_that_was_emptied_gets_back_what_its_closed_ledgers_had() -> None
             cluster.lose_disk(bookie)
             await cluster.forget_cookie(bookie)
             node.restart()
-            await cluster.until_up(bookie)
+            await cluster.wait_until_up(bookie)
             await until(lambda: cluster.servers[bookie].health()["ledgers_in_doubt"] == 0)
             assert holds(cluster, bookie, ledger) == set(range(60))
             await cluster.check_acked()

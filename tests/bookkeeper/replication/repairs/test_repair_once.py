@@ -34,7 +34,7 @@ def test_it_copies_what_is_gone_says_what_it_does_and_removes_the_mark() -> None
                 ledger,
                 owner="me",
                 grace_s=0,
-                say=said.append,
+                report=said.append,
                 on_copied=lambda entries, size: copied.append(entries),
             )
             assert done.whole and sum(copied) == 30 and said[0] == f"copies entries 0..29 on {victim}"

@@ -36,7 +36,7 @@ def test_what_a_bookie_lacks_is_completed_where_it_is_and_then_the_mark_goes() -
             before = await tidy_mark(context, found)
             assert not before.removed and "not known" in before.reason
             cluster.node("b3").restart()
-            await cluster.until_up()
+            await cluster.wait_until_up()
             bk.services.pool.forgive(BookieId("b3"))
             assert (await tidy_mark(context, found)).removed
             assert holds(cluster, "b3", ledger.id) == set(range(20))

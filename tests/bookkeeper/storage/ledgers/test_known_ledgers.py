@@ -213,14 +213,14 @@ class History:
         order = sorted(expected)
         self.rng.shuffle(order)
         for ledger in order:
-            asked = self.known.get if self.rng.random() < 0.2 else self.known.look_at
+            asked = self.known.get if self.rng.random() < 0.2 else self.known.peek
             found, wanted = asked(ledger), expected[ledger]
             assert found is not None and replace(found, read_hint=wanted.read_hint) == wanted
             assert places_of(places, found) == places_of(places, wanted)
             assert places.entries(found) == places.entries(wanted)
             assert set(places_of(places, found)) == self.entries[ledger]
         for gone in set(range(self.next_ledger)) - expected.keys():
-            assert gone not in self.known and self.known.look_at(gone) is None and self.known.get(gone) is None
+            assert gone not in self.known and self.known.peek(gone) is None and self.known.get(gone) is None
             assert not self.engine.has(lid(gone))
 
 
@@ -279,17 +279,17 @@ def test_the_newest_row_counts_and_the_extents_of_all_segments() -> None:
 
 def test_who_only_looks_leaves_nothing_in_memory() -> None:
     ledgers = known(table(1, [LedgerDescriptor(lid(7), KEY)], (7, 0, 5)))
-    one, other = ledgers.look_at(7), ledgers.look_at(7)
+    one, other = ledgers.peek(7), ledgers.peek(7)
     assert one is not None and one == other and one is not other and not ledgers.resident
     kept = ledgers[7]
-    assert ledgers.look_at(7) is kept
+    assert ledgers.peek(7) is kept
 
 
 def test_a_ledger_of_very_many_runs_is_made_once_for_all_who_look() -> None:
     runs = [(7, PAGE * number, PAGE) for number in range(DEAR_EXTENTS + 1)]
     ledgers = known(table(1, [], *runs), table(2, [], *((8, first, count) for _, first, count in runs[1:])))
-    assert ledgers.look_at(7) is ledgers.look_at(7) and list(ledgers.resident) == [7]
-    assert ledgers.look_at(8) is not ledgers.look_at(8)
+    assert ledgers.peek(7) is ledgers.peek(7) and list(ledgers.resident) == [7]
+    assert ledgers.peek(8) is not ledgers.peek(8)
 
 
 def test_who_asks_for_the_state_of_a_ledger_has_none_of_its_extents_made() -> None:

@@ -35,7 +35,7 @@ def test_without_a_bound_all_stay() -> None:
 
 def test_those_that_were_asked_for_first_leave_first() -> None:
     made = kept(1, 2, 3, 4, 5)
-    assert sorted(made.all) == [2, 3, 4, 5] and 1 not in made and made.recall(1) is None and made.look_at(1) is None
+    assert sorted(made.all) == [2, 3, 4, 5] and 1 not in made and made.recall(1) is None and made.peek(1) is None
     made.keep(LedgerDescriptor(lid(6)))
     assert sorted(made.all) == [3, 4, 5, 6]
 
@@ -47,14 +47,14 @@ def test_one_that_is_asked_for_again_and_again_stays() -> None:
         assert made.recent.get(1, made.recall(1)) is hot and made.recent[1] is hot
         made.keep(LedgerDescriptor(lid(ledger_id)))
         assert len(made) <= 4
-    assert 1 in made and made.look_at(1) is hot
+    assert 1 in made and made.peek(1) is hot
 
 
 def test_a_look_does_not_keep_a_ledger() -> None:
     made = kept(1, 2, 3, 4, 5)
     for ledger_id in range(6, 12):
-        assert (found := made.look_at(ledger_id - 1)) is not None and found.ledger_id == ledger_id - 1
-        made.look_at(2)
+        assert (found := made.peek(ledger_id - 1)) is not None and found.ledger_id == ledger_id - 1
+        made.peek(2)
         made.keep(LedgerDescriptor(lid(ledger_id)))
     assert 2 not in made
 
@@ -81,16 +81,16 @@ def test_a_few_leave_for_each_that_comes() -> None:
 
 def test_there_is_one_descriptor_of_a_ledger_that_somebody_holds() -> None:
     made = kept(1, 2, 3, 4)
-    holding = made.look_at(1)
+    holding = made.peek(1)
     made.keep(LedgerDescriptor(lid(5)))
     assert 1 not in made and list(made.held([1, 2, 9])) != [] and holding in list(made.held([1, 9]))
-    assert made.look_at(1) is holding and 1 not in made
-    older = made.look_at(2)
+    assert made.peek(1) is holding and 1 not in made
+    older = made.peek(2)
     assert older is not None and 2 not in made.recent and made.recall(2) is older
     assert made.recall(1) is holding and 1 in made
     assert [each.ledger_id for each in made.held([1])] == [1], "once"
     made = kept(1, 2, 3, 4)
-    holding = made.look_at(1)
+    holding = made.peek(1)
     made.keep(LedgerDescriptor(lid(5)))
     made.drop(1, 1)
     assert made.recall(1) is None and not list(made.held([1])) and holding is not None, "it was deleted"

@@ -324,7 +324,7 @@ def test_a_log_that_gives_way_in_the_middle_is_read_from_its_beginning_in_the_sa
     scrubber.run_now(ignore)
     while not ((file := scrubber._file) and (file.kind, file.number) == (FileKind.LOG, first) and scrubber._read):
         assert lived.workers.step()
-    scrubber.look_at(other)
+    scrubber.recheck_log(other)
     lived.workers.pump()
     assert [damage.number for damage in scrubber.damages] == [first] and lived.engine.stats.scrub_passes == 1
 
@@ -444,10 +444,12 @@ def test_damage_of_one_log_does_not_explain_what_a_reader_meets_at_the_same_plac
     scrubber, stats = lived.engine.scrubber, lived.engine.stats
     (damage,) = scrubber.damages
     before = stats.scrubbed_bytes
-    scrubber.look_at(damage.number, damage.offset)
+    scrubber.recheck_log(damage.number, damage.offset)
     lived.workers.pump()
     assert stats.scrubbed_bytes == before
-    scrubber.look_at(next(log_id for log_id in lived.engine._entry_logs.logs if log_id != damage.number), damage.offset)
+    scrubber.recheck_log(
+        next(log_id for log_id in lived.engine._entry_logs.logs if log_id != damage.number), damage.offset
+    )
     lived.workers.pump()
     assert stats.scrubbed_bytes > before
 
@@ -456,7 +458,7 @@ def test_what_only_a_reader_meets_is_not_looked_for_again_and_again() -> None:
     lived = Lived()
     log_id = next(iter(lived.engine._entry_logs.logs))
     for _ in range(5):
-        lived.engine.scrubber.look_at(log_id, BLOCK)
+        lived.engine.scrubber.recheck_log(log_id, BLOCK)
         lived.workers.pump()
     assert 0 < lived.engine.stats.scrubbed_bytes < 2 * CONFIG.entry_log_bytes
 

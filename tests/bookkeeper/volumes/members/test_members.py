@@ -18,7 +18,7 @@ from bookkeeper.ids import LedgerId
 from bookkeeper.storage.base.results import Done
 from bookkeeper.storage.engine import Engine, EngineState
 from bookkeeper.volumes import Volume
-from bookkeeper.volumes.after_all import until_done
+from bookkeeper.volumes.after_all import wait_until_done
 from bookkeeper.volumes.disks.volume_list import VolumeList, VolumeState, read_volumes, share_of
 from bookkeeper.volumes.members.members import Pressure
 from tests.bookkeeper.storage.workload import CONFIG, KEY, make_entry
@@ -60,11 +60,11 @@ def test_what_one_volume_has_dropped_outlives_its_disk() -> None:
 
 def test_a_directory_that_a_start_adds_learns_which_ledgers_were_deleted() -> None:
     async def story(cluster: DirectoriesCluster) -> None:
-        await until_done(lambda done: cluster.servers["b1"].engine.collect((), done, never_again=[(1000, 1005)]))
+        await wait_until_done(lambda done: cluster.servers["b1"].engine.collect((), done, never_again=[(1000, 1005)]))
         cluster.node("b1").crash()
         cluster.grown["b1"] = {"ledger_dirs": ("/data/ledgers", "/disk2"), "journal_dirs": ("/data/journal", "/disk2")}
         cluster.node("b1").restart()
-        await cluster.until_up("b1")
+        await cluster.wait_until_up("b1")
         await until(lambda: all(1003 in each.engine.dropped for each in cluster.volumes("b1").serving))
 
     cluster = DirectoriesCluster(seed=13, bookies=1, ledger_dirs=())
@@ -114,7 +114,7 @@ def test_a_disk_that_fails_takes_no_acknowledged_entry_and_no_writer_with_it(see
             await until(lambda: not volumes.suspects, within_s=300)
             cluster.node("b1").crash()
             cluster.node("b1").restart()
-            await cluster.until_up("b1")
+            await cluster.wait_until_up("b1")
             assert directories_of(cluster.servers["b1"]) == {"/disk1": "used", "/disk3": "used", "/disk2": "used"}
             again = cluster.volumes("b1")
             assert not again.suspects
@@ -139,7 +139,7 @@ def test_a_loss_is_remembered_however_soon_a_crash_follows(milliseconds: int) ->
             await asyncio.sleep(milliseconds / 1000)
             cluster.node("b1").crash()
             cluster.node("b1").restart()
-            await cluster.until_up("b1")
+            await cluster.wait_until_up("b1")
             assert directories_of(cluster.servers["b1"])["/disk2"] == "lost"
             await writers.stop()
             await until(lambda: not cluster.volumes("b1").suspects, within_s=300)
@@ -180,7 +180,7 @@ def test_the_last_disk_is_tried_again_by_the_next_start() -> None:
             cluster.node("b1").disk.faults.clear()
             cluster.node("b1").crash(power=False)
             cluster.node("b1").restart()
-            await cluster.until_up("b1")
+            await cluster.wait_until_up("b1")
             assert directories_of(cluster.servers["b1"])[served[0]] == "used"
             await writers.stop()
         await cluster.check_acked()
@@ -237,7 +237,7 @@ def test_a_directory_is_added_while_writers_write() -> None:
             cluster.dirs_of["b1"] = (*DISKS, "/disk4")
             cluster.node("b1").crash()
             cluster.node("b1").restart()
-            await cluster.until_up("b1")
+            await cluster.wait_until_up("b1")
             assert directories_of(cluster.servers["b1"])["/disk4"] == "used"
         await cluster.check_acked()
 

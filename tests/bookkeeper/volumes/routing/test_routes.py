@@ -51,7 +51,7 @@ def test_ledgers_are_spread_and_found_again() -> None:
             before = {ledger: placements.volume_of(ledger) for ledger in cluster.volumes(name).ledgers()}
             cluster.node(name).crash()
             cluster.node(name).restart()
-            await cluster.until_up(name)
+            await cluster.wait_until_up(name)
             again = cluster.volumes(name)
             assert {ledger: again.placements.volume_of(ledger) for ledger in again.ledgers()} == before
         await cluster.check_acked()
@@ -87,7 +87,7 @@ def test_b3_a_ledger_whose_fence_was_lost_takes_no_regular_add_ever_again() -> N
                     volumes.append_entry(writer.id, KEY, entry)
                 cluster.node(hurt).crash()
                 cluster.node(hurt).restart()
-                await cluster.until_up(hurt)
+                await cluster.wait_until_up(hurt)
         await cluster.check_acked()
 
     cluster = DirectoriesCluster(seed=11, bookies=3)

@@ -191,7 +191,7 @@ def test_without_an_ack_quorum_edits_end_as_unknown_and_the_journal_opens_when_b
             await log.abort()
             for name in ("b1", "b2"):
                 cluster.node(name).restart()
-            await cluster.until_up()
+            await cluster.wait_until_up()
             again = await open_log(client)
             assert (await bodies(again))[0] == b"1"
             await again.log(b"3")

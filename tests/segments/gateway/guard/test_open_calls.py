@@ -64,24 +64,24 @@ def opened() -> tuple[OpenCall, Task, list[bool]]:
 @pytest.mark.rule("X15")
 def test_a_call_ends_behind_the_reply_that_is_on_its_way_and_by_force_if_its_client_does_not_read() -> None:
     call, task, good = opened()
-    assert call.look()
+    assert call.recheck()
     good.append(False)
     call.is_sending = True
-    assert not call.look()
+    assert not call.recheck()
     assert task.cancelled == 0
-    assert not call.look()
+    assert not call.recheck()
     assert task.cancelled == 1
     idle, task, good = opened()
     good.append(False)
-    assert not idle.look()
+    assert not idle.recheck()
     assert task.cancelled == 1
     orderly, task, good = opened()
     told: list[StreamError] = []
     orderly.call.on_end = told.append
     good.append(False)
-    assert not orderly.look()
+    assert not orderly.recheck()
     assert (len(told), task.cancelled) == (1, 0), "it answers first what it has begun"
-    assert not orderly.look()
+    assert not orderly.recheck()
     assert (len(told), task.cancelled) == (1, 1)
 
 
@@ -155,7 +155,7 @@ async def test_every_kind_of_call_ends_soon_after_its_credential_or_its_right(
             await begun.wait()
             if by == "token":
                 tokens.write_text(token_line("bob", BOB, ["/b"]))
-                gateway.access.look()
+                gateway.access.refresh()
             else:
                 read = Grant(Subject.parse("alice"), frozenset({Right.CREATE}), Resource.parse("streams:a"))
                 await metadata.access.change(lambda _: Policy(Mode.ENFORCE, (read,)), NOTE)

@@ -234,7 +234,7 @@ async def test_a_revoked_certificate_is_refused_in_the_next_call_also_of_an_open
         await namespace.create("s", config=CONFIG)
         for revocations in ((client,), ()):
             authority.revocations(*revocations)
-            gateway.access.look()
+            gateway.access.refresh()
             if revocations:
                 with pytest.raises(StreamAccessError, match="revoked"):
                     await namespace.open("s")
@@ -259,7 +259,7 @@ async def test_a_certificate_whose_authority_was_removed_is_refused_in_the_next_
         await of_theirs.create("s", config=CONFIG)
         for authorities in (alone, both):
             clients.write_text(authorities)
-            gateway.access.look()
+            gateway.access.refresh()
             if authorities != both:
                 with pytest.raises(StreamAccessError, match="not accepted"):
                     await of_theirs.open("s")
@@ -285,7 +285,7 @@ async def test_after_the_end_of_a_list_nobody_can_show_that_he_is_not_on_it(
         with pytest.raises(StreamAccessError, match="the list of revoked ones has ended"):
             await namespace.create("s", config=CONFIG)
         authority.revocations()
-        gateway.access.look()
+        gateway.access.refresh()
         await namespace.create("s", config=CONFIG)
 
 

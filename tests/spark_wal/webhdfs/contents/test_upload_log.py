@@ -38,7 +38,7 @@ def log(tmp_path: Path) -> Log:
 async def in_order(log: Log) -> None:
     writer = log.open()
     assert log.cut() == []
-    writer.asked("CREATE", "/a")
+    writer.on_request("CREATE", "/a")
     assert log.cut() == [CutUpload("CREATE", "/a", begun=False)]
     first = writer.begun("CREATE", "/a")
     second = writer.begun("APPEND", "/b")

@@ -40,53 +40,55 @@ def durable(**config: object) -> NamespaceOwner:
 def test_a_file_goes_at_the_second_look_that_finds_it_untouched_for_long_enough() -> None:
     machine = AbandonedFiles(100)
     old, young = temp(1), temp(2, touched_ms=50_000)
-    assert machine.look([old, young], 99_999) == []
-    assert machine.look([old, young], 100_000) == []
-    assert machine.look([old, young], 100_001) == [old]
+    assert machine.abandoned([old, young], 99_999) == []
+    assert machine.abandoned([old, young], 100_000) == []
+    assert machine.abandoned([old, young], 100_001) == [old]
 
 
 def test_who_is_touched_between_two_looks_stays() -> None:
     machine = AbandonedFiles(100)
     one = temp(1)
-    assert machine.look([one], 200_000) == []
+    assert machine.abandoned([one], 200_000) == []
     machine.touch(one.node, 200_001)
-    assert machine.look([one], 200_002) == []
-    assert machine.look([one], 300_001) == []
-    assert machine.look([one], 300_002) == [one]
+    assert machine.abandoned([one], 200_002) == []
+    assert machine.abandoned([one], 300_001) == []
+    assert machine.abandoned([one], 300_002) == [one]
 
 
 def test_who_is_touched_needs_two_looks_of_its_own() -> None:
     machine = AbandonedFiles(100)
     one = temp(1)
-    assert machine.look([one], 200_000) == []
+    assert machine.abandoned([one], 200_000) == []
     machine.touch(one.node, 200_001)
-    assert machine.look([one], 300_001) == []
-    assert machine.look([one], 300_002) == [one]
+    assert machine.abandoned([one], 300_001) == []
+    assert machine.abandoned([one], 300_002) == [one]
 
 
 def test_a_clock_that_is_set_ahead_takes_no_file_from_under_its_rename() -> None:
     machine = AbandonedFiles(100)
-    assert machine.look([temp(1, touched_ms=1000)], 10_000_000) == []
-    assert machine.look([temp(2, touched_ms=1000)], 10_000_001) == [], "another file: the first has been renamed"
+    assert machine.abandoned([temp(1, touched_ms=1000)], 10_000_000) == []
+    assert machine.abandoned([temp(2, touched_ms=1000)], 10_000_001) == [], "another file: the first has been renamed"
 
 
 def test_what_is_known_of_files_is_forgotten_with_them() -> None:
     machine = AbandonedFiles(100)
     one = temp(1)
     machine.touch(one.node, 1_000_000)
-    machine.look([], 1)
-    machine.look([one], 200_000)
-    assert machine.look([one], 200_000) == [one]
+    machine.abandoned([], 1)
+    machine.abandoned([one], 200_000)
+    assert machine.abandoned([one], 200_000) == [one]
 
 
-@pytest.mark.parametrize(("keep_s", "looks_s"), [(DAY_S, HOUR_S), (0, None), (1, 1), (240, 10), (30 * DAY_S, HOUR_S)])
-def test_how_often_it_looks(keep_s: float, looks_s: float | None) -> None:
-    assert AbandonedFiles(keep_s).looks_s == looks_s
+@pytest.mark.parametrize(
+    ("keep_s", "interval_s"), [(DAY_S, HOUR_S), (0, None), (1, 1), (240, 10), (30 * DAY_S, HOUR_S)]
+)
+def test_how_often_it_checks(keep_s: float, interval_s: float | None) -> None:
+    assert AbandonedFiles(keep_s).check_interval_s == interval_s
 
 
 def test_never_is_never() -> None:
     machine = AbandonedFiles(0)
-    assert [machine.look([temp(1)], 10**15) for _ in range(3)] == [[]] * 3
+    assert [machine.abandoned([temp(1)], 10**15) for _ in range(3)] == [[]] * 3
 
 
 @pytest.mark.parametrize("keep_s", [-1, float("inf"), float("nan")])

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from bookkeeper.ids import LedgerId
 from bookkeeper.volumes.map.ledger_map import PlacementKind, Placements
-from bookkeeper.volumes.map.ledger_places import LedgerPlaces
 from bookkeeper.volumes.map.placement_file import NAME, decode_placements
 from bookkeeper.volumes.map.placement_log import PlacementLog, write_placements
+from bookkeeper.volumes.map.stored_ledger_map import StoredLedgerMap
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 
 
-def _places() -> tuple[LedgerPlaces, RecordingDisk, QueueWorkers]:
+def _places() -> tuple[StoredLedgerMap, RecordingDisk, QueueWorkers]:
     disk, workers = RecordingDisk(), QueueWorkers()
     end = write_placements(disk, "/home", 7, 1, ())
     log = PlacementLog(disk, "/home", 7, end, workers.worker("placements"), lambda error: None)
     log.publish_with(lambda: log.published(log.end))
-    return LedgerPlaces(Placements(), log), disk, workers
+    return StoredLedgerMap(Placements(), log), disk, workers
 
 
 def _stored(disk: RecordingDisk) -> Placements:

@@ -1,4 +1,4 @@
-"""Where ledgers are, in memory and in the file: :class:`Placements` with the log that keeps them."""
+"""The ledger map, in memory and in the file: :class:`Placements` with the log that stores them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bookkeeper.volumes.map.ledger_map import PlacementKind, PlacementRecord, Pl
 from bookkeeper.volumes.map.placement_log import PlacementLog
 
 
-class LedgerPlaces:
+class StoredLedgerMap:
     """Owned by the loop's thread."""
 
     def __init__(self, placements: Placements, log: PlacementLog) -> None:
