@@ -62,7 +62,6 @@ class ServerConnection(FrameProtocol):
         """Whether the previous chunk began with plain reads."""
         self._lazy_replies = 0  # that come behind those of adds
         self._cutter = ChunkCutter(server.frame_max, server.bookie.engine.landing, server.scratch)
-        self._read_cached = server.bookie.engine.try_read_cached
         self._now: Callable[[], float] = lambda: 0.0
 
     # -- the connection's life ----------------------------------------------------------------------------
@@ -385,7 +384,7 @@ class ServerConnection(FrameProtocol):
             return 0
         began = self._now()
         try:
-            answers = self._read_cached(reads, first, self.frame_max)
+            answers = self.bookie.engine.try_read_cached(reads, first, self.frame_max)
         except Exception:  # the general path meets the same error and reports it
             return 0
         if answers is None or not answers.n:
