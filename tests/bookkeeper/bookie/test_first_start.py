@@ -25,7 +25,7 @@ def test_one_that_is_interrupted_once_goes_on(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [*ON_DISK[:2], *(kind for kind in ON_CALL if kind != "refused once")])
-@pytest.mark.parametrize("at", [60, 112])
+@pytest.mark.parametrize("at", [60, 114])
 def test_one_that_is_refused_and_interrupted_while_it_is_undone_is_a_first_start_again(kind: str, at: int) -> None:
     """The cookie was removed from the metadata before that of the directories, and the files before both. A process
     that ended in between left a bookie that could never start again: its directory was "empty, but it has served
@@ -42,8 +42,8 @@ def test_what_came_of_it_is_known_for_the_step_that_was_missed() -> None:
 def test_one_that_loses_the_store_keeps_what_it_has() -> None:
     """It was undone, journal files and all, and began at nothing each time: on a machine on which that takes longer
     than a session it never ended."""
-    _, (refused, then) = run([[Interruption("disk refuses", 112)]])
-    assert "OSError" in refused and then == "a first start"
+    _, (refused, then) = run([[Interruption("disk refuses", 114)]])
+    assert "DiskFullError" in refused and then == "a first start"
     lost = [then for at in (68, 131, 132) for then in [run([[Interruption("refused once", at)]])[1]]]
     ended = [then for error, then in lost if "MetadataUnavailableError" in error]
     assert ended and set(ended) == {"a later start"}

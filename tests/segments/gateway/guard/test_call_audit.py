@@ -52,6 +52,7 @@ async def test_credentials_denials_and_what_makes_or_ends_a_stream(tmp_path: Pat
     assert [row for row in told if "Cursors" not in row[2]] == [
         ("authenticate", "etl", "gateway", True),
         ("create", "etl", "stream mine/one (Streams.Create)", True),
+        ("deny", "etl", "stream other (Streams.Get)", False),  # a client looks first which stream it is to delete
         ("deny", "etl", "stream other (Streams.Delete)", False),
         ("deny", "etl", "stream all streams (Streams.Check)", False),
         ("delete", "etl", "stream mine/none (Streams.Delete)", True),
