@@ -42,6 +42,9 @@ PATIENCE_S: Final = 30.0
 TELL_S: Final = 10.0
 """Least seconds between two lines about calls that are repeated."""
 
+CONNECT_S: Final = 5.0
+"""A connection may take so long until its handshakes are over: gRPC ends a slower attempt, and with it each call that
+waits for it. The pause between two attempts is another one, and shorter."""
 ANSWER_S: Final = 20.0
 """How long one call may take; a gateway that is paused answers nothing."""
 
@@ -312,7 +315,7 @@ class GatewayChannels:
                 ("grpc.keepalive_time_ms", 10_000),  # a gateway that has vanished is noticed
                 ("grpc.keepalive_timeout_ms", 5_000),
                 ("grpc.initial_reconnect_backoff_ms", 100),
-                ("grpc.min_reconnect_backoff_ms", 100),
+                ("grpc.min_reconnect_backoff_ms", round(CONNECT_S * 1000)),
                 ("grpc.max_reconnect_backoff_ms", 1_000),
             )
             if self._access.is_encrypted:

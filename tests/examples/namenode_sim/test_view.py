@@ -38,5 +38,5 @@ def test_the_table_shows_both_replicas_and_what_is_waited_for() -> None:
     with console.capture() as captured:
         console.print(view.draw())
     shown = captured.get()
-    expected = ("nn1", "active", "edit 1,234", "fenced 1 times", "nn2", "silent", "300, 600", "s: nothing ...")
+    expected = ("nn1", "active", "edit 1,234", "fenced 1 time", "nn2", "silent", "300, 600", "s: nothing ...")
     assert all(text in shown for text in expected)

@@ -199,3 +199,42 @@ async def test_a_token_is_not_sent_in_clear_to_where_a_gateway_redirects() -> No
             with pytest.raises(StreamConfigError, match=r"not sent to another host \(gateway.example.org:9872\)"):
                 await channels.call("Append.Append", pb.AppendRequest(stream="s", values=[b"v"]), stream="s")
         await channels.close()
+
+
+async def test_a_connection_that_takes_its_time_ends_no_call() -> None:
+    """Cause: an attempt to connect had a tenth of a second, the handshake of TLS included: on a machine that is slow,
+    or busy for a moment, a call failed that nobody may repeat."""
+
+    async def get(request: pb.GetStreamRequest, context: Any) -> pb.StreamInfo:
+        return pb.StreamInfo(stream=request.stream)
+
+    method = grpc.unary_unary_rpc_method_handler(
+        get,
+        request_deserializer=pb.GetStreamRequest.FromString,
+        response_serializer=pb.StreamInfo.SerializeToString,
+    )
+    services = [grpc.method_handlers_generic_handler("segments.v1.Streams", {"Get": method})]
+    async with channels_to(services) as (_, address):
+        writers: list[asyncio.StreamWriter] = []
+
+        async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            while data := await reader.read(65536):
+                writer.write(data)
+
+        async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await asyncio.sleep(0.5)  # what is slow
+            far_reader, far_writer = await asyncio.open_connection(*address.split(":"))
+            writers.extend((writer, far_writer))
+            await asyncio.gather(pass_on(reader, far_writer), pass_on(far_reader, writer))
+
+        slow = await asyncio.start_server(relay, "127.0.0.1", 0)
+        channels = GatewayChannels([f"127.0.0.1:{slow.sockets[0].getsockname()[1]}"], GatewayCredentials())
+        try:
+            reply = await channels.call("Streams.Get", pb.GetStreamRequest(stream="s"), repeat=False)
+            assert reply.stream == "s"
+        finally:
+            await channels.close()
+            slow.close()
+            for writer in writers:
+                writer.close()
+            await slow.wait_closed()

@@ -43,8 +43,8 @@ def test_members_may_use_what_their_tenant_owns_and_check_says_why(cluster: Clus
 def test_mistakes_change_nothing(cluster: Cluster) -> None:
     cluster.access(*RED)
     cluster.access("tenant", "set", "blue", "--owns", "streams:red/x").refused("overlaps", "hand-over")
-    cluster.access("tenant", "set", "red", "--no-member", "bob").refused("bob is no member of the tenant red")
-    cluster.access("tenant", "set", "red", "--disowns", "streams:x").refused("is no possession of the tenant red")
+    cluster.access("tenant", "set", "red", "--no-member", "bob").refused("bob is not a member of the tenant red")
+    cluster.access("tenant", "set", "red", "--disowns", "streams:x").refused("is not a possession of the tenant red")
     cluster.access("tenant", "set", "red", "--member", "anyone").refused("name principals or roles")
     cluster.access("tenant", "export", "blue").refused("there is no tenant blue (red)")
     cluster.access("tenant", "hand-over", "red", "blue").refused("there is no tenant blue")
@@ -62,7 +62,7 @@ def test_what_a_tenant_owns_is_handed_over_whole_or_in_part(cluster: Cluster) ->
     assert found["grants"] == [{"who": "eve", "rights": ["read"], "on": "streams:red/x"}]
     assert cluster.access("check", "bob", "read", "streams:red").status == 0
     assert cluster.access("check", "etl", "read", "streams:red", "--role", "red").status == 1
-    cluster.access("tenant", "hand-over", "red", "blue", "streams:red").refused("no possession of the tenant red")
+    cluster.access("tenant", "hand-over", "red", "blue", "streams:red").refused("not a possession of the tenant red")
     assert cluster.document("tenant", "hand-over", "red", "blue")["tenant"]["owns"] == [
         "streams:red",
         "ledgers:red-etl",
@@ -112,4 +112,4 @@ def test_a_quota_of_principals_is_set_changed_and_taken_away(cluster: Cluster) -
     assert "adds_per_s 100" in cluster.access().out
     cluster.access("quota", "anyone", "adds_per_s=none")
     assert [each["who"] for each in cluster.document()["quotas"]] == ["tenant:red"]
-    cluster.access("quota", "anyone", "speed=1").refused("is no quota", "adds_per_s")
+    cluster.access("quota", "anyone", "speed=1").refused("is not a quota", "adds_per_s")
