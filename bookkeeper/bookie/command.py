@@ -214,6 +214,8 @@ def bookie(
     try:
         config = config_of(path, settings_given(port, ledger_dirs, journal_dirs, dict(options)))
         _require_user(config, os.geteuid())
+        if problem := config.storage.reserve_problem():
+            log.warning("%s", problem)
         real.keep_freed_memory()
         real.allow_descriptors()
         if config.needs_secrets or real.names_secrets(os.environ):

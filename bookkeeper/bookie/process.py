@@ -157,8 +157,6 @@ async def started(
             await metadata.close()
             raise
         else:
-            if problem := config.storage.reserve_problem():
-                log.warning("%s", problem)
             return server, metadata
 
 

@@ -11,7 +11,7 @@ from segments.commands.shared import print_rows, stream_argument, with_stream
 
 @click.group(cls=CommandGroup)
 def producer() -> None:
-    """Whose the names of producers are: through gateways nobody else appends under them."""
+    """Names of producers and their owners: a gateway lets only the owner append under a name."""
 
 
 @producer.command("list")
@@ -19,7 +19,7 @@ def producer() -> None:
 @json_option
 @stream_argument
 def list_producers(metadata: str, as_json: bool, name: str) -> None:
-    """List those that belong to somebody."""
+    """List the names that have an owner."""
     found = with_stream(metadata, name, lambda stream: stream.producer_owners())
     rows: list[dict[str, object]] = [{"producer": each, "belongs_to": by} for each, by in sorted(found.items())]
     print_rows(
@@ -32,11 +32,13 @@ def list_producers(metadata: str, as_json: bool, name: str) -> None:
 @stream_argument
 @click.argument("producer_name", metavar="PRODUCER")
 @click.argument("who", required=False)
-@click.option("--nobody", is_flag=True, help="It becomes that of the next one who appends under it.")
+@click.option(
+    "--nobody", is_flag=True, help="Leave it without an owner: the next one who appends under it becomes that."
+)
 def hand_over(metadata: str, name: str, producer_name: str, who: str | None, nobody: bool) -> None:
-    """Say whose a producer's name is: WHO is the name by which gateways know him.
+    """Give the name of a producer to WHO, the name by which gateways know the new owner.
 
-    Gateways know it within 5 s.
+    It takes effect within 5 s.
     """
     if nobody == (who is not None):
         raise click.UsageError("name who gets it, or give --nobody")

@@ -41,6 +41,7 @@ class Standalone:
         assert bk == "bk"
         self.process = Process("standalone", home, *words, "--webhdfs-port", str(self.port)).start()
         self.process.until_said(r"ready after")
+        assert "reserve_bytes" not in self.process.said, "nobody is advised about settings that he did not make"
         commands = self.placed(block("sh", "export BK_METADATA"))
         self.printed = run(["bash", "-ec", commands]).stdout.splitlines()
         """What the commands of the next block have printed."""

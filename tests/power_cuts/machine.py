@@ -44,6 +44,8 @@ log_idle_s = 0.5
 """
 """Small files, so that each life has new ones, checkpoints and compactions."""
 
+OF_RESERVE: Final = "bookie.command: reserve_bytes is "
+"""The advice about a reserve that is small because the volume is."""
 OF_REQUESTS: Final = "connections.request_log:"
 """Who logs what was refused: what a bookie answers is judged where it is asked."""
 STAGE: Final = "starting: "
@@ -108,7 +110,8 @@ class Machine:
             said = log.read()
         self._heard += len(said)
         lines = said.decode(errors="replace").splitlines()
-        return [line for line in lines if OF_REQUESTS not in line and not line.startswith(STAGE)]
+        expected = (OF_REQUESTS, OF_RESERVE)
+        return [line for line in lines if not line.startswith(STAGE) and not any(each in line for each in expected)]
 
     def deafen(self) -> None:
         """What it has logged so far is of no interest: its disk was away."""

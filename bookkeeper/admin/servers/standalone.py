@@ -77,7 +77,8 @@ STORAGE: Final = {
     "reserve_bytes": 8 * MIB,
 }
 """The disk of a bookie that shares its machine: three empty ones take 72 MiB. It keeps as many journal files as fill up
-between two checkpoints, so that under load they are recycled like large ones."""
+between two checkpoints, so that under load they are recycled like large ones. The reserve is smaller than
+``reserve_bytes_needed``: on a full disk such a bookie may need room before it takes fences or starts again."""
 
 
 @dataclass(slots=True, eq=False)

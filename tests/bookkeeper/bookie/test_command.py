@@ -55,6 +55,9 @@ def test_what_is_wrong_is_said_and_the_exit_code_tells(tmp_path: Path) -> None:
     assert 66 < process.lease_end() - time.monotonic() <= 100  # it is renewed after a third
     code, errors = run(*good)
     assert (code, "another process" in errors) == (78, True)
+    (settings := tmp_path / "small.toml").write_text("[storage]\nreserve_bytes = 1048576\n")
+    code, errors = run(*good, "--config", str(settings))
+    assert (code, "reserve_bytes is 1048576, and with the other sizes" in errors) == (78, True), errors
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
