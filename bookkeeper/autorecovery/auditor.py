@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Sequence
+from typing import Final
 
 from bookkeeper.amounts import counted
 from bookkeeper.autorecovery.config import AutorecoveryConfig
@@ -31,6 +32,10 @@ from bookkeeper.replication.copying import RepairContext
 from bookkeeper.replication.inspection.check import IncompleteCopy, incomplete_copies
 
 _log = logging.getLogger(__name__)
+
+CLOCKS_APART_MS: Final = 600_000
+"""Clocks of two auditors may differ by so much. A check that was completed later than this from now was noted by a
+clock that was wrong, and is made again: until that time comes there would be none."""
 
 
 class Auditor:
@@ -199,7 +204,10 @@ class Auditor:
         if interval_s <= 0:
             return False
         last = await self._records.last_check(check)
-        return last is None or self._clock.wall_ms() - last >= 1000 * interval_s
+        if last is None:
+            return True
+        age_ms = self._clock.wall_ms() - last
+        return age_ms >= 1000 * interval_s or age_ms < -CLOCKS_APART_MS
 
     async def _check_ledgers(self, due: Sequence[ClusterCheck]) -> None:
         """Check every copy of every ledger. What is cut short is begun anew."""

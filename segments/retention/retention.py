@@ -128,6 +128,11 @@ class RetentionReport:
         """The segments that go: a prefix."""
         return tuple(each.segment for each in self.segments if each.goes)
 
+    @property
+    def first_kept(self) -> SegmentReason | None:
+        """The oldest segment that stays."""
+        return next((each for each in self.segments if not each.goes), None)
+
 
 def decide_retention(
     policy: StreamRetention,
@@ -287,6 +292,11 @@ def _limits(
         limit_ms = int(policy.max_age_s * 1000)
         age_ms, until_ms = now_ms - completed_ms, completed_ms + limit_ms
         said = f"it was completed {_span(age_ms)} ago, and the limit is {_span(limit_ms)}"
+        if is_ahead(completed_ms, now_ms):
+            said = (
+                f"by its time it will be completed in {_span(-age_ms)}: its writer's clock was ahead, or the clock "
+                "here is behind. By age neither it nor a later segment goes before that"
+            )
         if age_ms >= limit_ms:
             over.append(Reason(ReasonKind.OVER_AGE, said))
         else:
@@ -301,6 +311,11 @@ def _limits(
         said = f"{counted(newer_records, 'record', 'is', 'are')} newer, and the limit is {policy.max_records}"
         (over if is_over else within).append(Reason(ReasonKind.OVER_RECORDS if is_over else ReasonKind.RECORDS, said))
     return over, within
+
+
+def is_ahead(completed_ms: int | None, now_ms: int) -> bool:
+    """Whether a segment says that it was completed at a time that has not come yet, farther than clocks differ."""
+    return completed_ms is not None and completed_ms > now_ms + CLOCKS_APART_MS
 
 
 def _span(ms: int) -> str:

@@ -27,7 +27,14 @@ from segments.retention.agreed_time import AgreedTime
 from segments.retention.chain_steps import change_chain_if
 from segments.retention.hold_node import HoldNode
 from segments.retention.removal import finish_removals
-from segments.retention.retention import CursorPosition, RetentionReport, decide_retention, without
+from segments.retention.retention import (
+    CursorPosition,
+    ReasonKind,
+    RetentionReport,
+    decide_retention,
+    is_ahead,
+    without,
+)
 from segments.retention.stagings import Stagings
 from segments.retention.truncation import end_of_stream
 
@@ -72,6 +79,8 @@ class RetentionPass:
         self._settings = StreamSettings(client.metadata_store, node.stream_id, node.name)
         self._holds = HoldNode(client.metadata_store, node)
         self._time = AgreedTime(client, node)
+        self._told_ahead = 0
+        """The segment of which the log says that its time is ahead."""
 
     async def explain(self) -> RetentionReport:
         """Why each segment stays or goes, as it is now. Changes nothing.
@@ -102,6 +111,7 @@ class RetentionPass:
         with worded(f"applying the retention of stream {name}", name):
             await change_chain_if(self._node, decide)
         assert report is not None
+        self._warn_of_time_ahead(report)
         if report.going and report.expired_cursors:
             _log.warning(
                 "stream %s: records that cursors needed are gone: %s",
@@ -113,6 +123,24 @@ class RetentionPass:
             stagings = Stagings(self._client, self._node.stream_id, name)
             await stagings.clean(self._named, self._time.here_ms())
         return PassResult(report, deleted)
+
+    def _warn_of_time_ahead(self, report: RetentionReport) -> None:
+        """Log it, once for each segment, when only the time of a wrong clock keeps what is older than the limit."""
+        first, now_ms = report.first_kept, self._time.here_ms()
+        if (
+            first is None
+            or first.segment.number == self._told_ahead
+            or not is_ahead(first.segment.completed_ms, now_ms)
+        ):
+            return
+        if all(reason.why is ReasonKind.AGE for reason in first.reasons):
+            self._told_ahead = first.segment.number
+            _log.warning(
+                "stream %s, segment %d: %s. Truncate the stream behind it, or set a limit by bytes or records",
+                self._node.name,
+                first.segment.number,
+                first.text,
+            )
 
     async def _named(self) -> Collection[int]:
         return (await self._node.read())[0].ledgers

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from typing import Final
 
 from spark_wal.webhdfs.contents.blob_store import READ_SIZE, BlobMissingError, BlobStore
 from spark_wal.webhdfs.contents.uploads import Upload
@@ -37,6 +38,9 @@ from spark_wal.webhdfs.files.tracked_files import TrackedFile
 from spark_wal.webhdfs.files.tree_answers import ContentSummary
 from spark_wal.webhdfs.ownership.growing_file import GrowingFile
 from spark_wal.webhdfs.ownership.namespace_owner import NamespaceOwner
+
+AHEAD_MAX_MS: Final = 60_000
+"""A file that was written by another gateway, whose clock is a little ahead, may have a time that is so far ahead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,7 +407,7 @@ async def remove_numbered(owner: NamespaceOwner, path: str, limits: Limits, dige
 
     Args:
         digest: of the listing that the caller has seen, by :func:`listing_digest`.
-        quiet_ms: for how long nothing below the directory may have been written.
+        quiet_ms: for how long nothing below the directory may have been written; with 0 the files' times do not count.
 
     Returns:
         False if there is nothing above the limits.
@@ -430,7 +434,13 @@ def _require_unchanged(owner: NamespaceOwner, path: str, digest: str, quiet_ms: 
         raise PlainIOError(f"{written} is being written now: stop the query first")
     files = list(files_below(directory))
     newest, node = max(files, key=lambda file: file[1].modified_ms, default=("", None))
-    if node is not None and (ago_ms := owner.clock.wall_ms() - node.modified_ms) < quiet_ms:
+    ago_ms = quiet_ms if node is None else owner.clock.wall_ms() - node.modified_ms
+    if node is not None and quiet_ms and ago_ms < -AHEAD_MAX_MS:
+        raise PlainIOError(
+            f"{path}/{newest} says that it will be written in {-ago_ms / 1000:.1f} s: a client gave it this time, or "
+            "the clock of a gateway was wrong. Stop the query, and do not ask for a time without writes (quiet=0)"
+        )
+    if node is not None and quiet_ms and ago_ms < quiet_ms:
         raise PlainIOError(
             f"{path}/{newest} was written {max(ago_ms, 0) / 1000:.1f} s ago by {node.owner}: stop the query, and wait "
             f"until nothing was written for {quiet_ms / 1000:g} s"

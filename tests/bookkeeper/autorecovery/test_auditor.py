@@ -107,6 +107,28 @@ def test_a_check_of_all_ledgers_marks_what_a_bookie_lacks_and_notes_when_it_was_
     run(story)
 
 
+@pytest.mark.rule("A9")
+def test_a_check_that_was_noted_by_a_clock_that_was_ahead_puts_off_no_other() -> None:
+    """An auditor whose clock was years ahead noted its check, and no auditor after it made one until that year."""
+
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            records, now_ms = records_of(bk.metadata_store), cluster.client.seams.clock.wall_ms
+            ahead_ms = now_ms() + 10 * 365 * 86_400_000
+            for check in ClusterCheck:
+                await records.record_check(check, ahead_ms)
+            async with auditing(cluster), asyncio.timeout(300):
+                while await records.last_check(ClusterCheck.ALL_LEDGERS) == ahead_ms:  # noqa: ASYNC110 - virtual time
+                    await asyncio.sleep(0.5)
+            a_little_ms = now_ms() + 60_000
+            await records.record_check(ClusterCheck.ALL_LEDGERS, a_little_ms)
+            async with auditing(cluster):
+                await asyncio.sleep(30)
+                assert await records.last_check(ClusterCheck.ALL_LEDGERS) == a_little_ms, "clocks differ a little"
+
+    run(story)
+
+
 def rot(cluster: SimCluster, bookie: str, payload: bytes) -> int:
     """Flip a bit of every stored copy of a payload on one bookie's disk. Returns how many there are."""
     disk, count = cluster.node(bookie).disk, 0

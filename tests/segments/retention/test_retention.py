@@ -102,6 +102,18 @@ def test_a_clock_that_was_wrong_makes_nothing_old() -> None:
     assert gone(ahead) == [1] and whys(ahead, 2) == [ReasonKind.AGE]
 
 
+def test_a_time_that_has_not_come_is_said_to_be_one() -> None:
+    """It said "completed 0 s ago" for years."""
+    policy = StreamRetention(max_age_s=24 * 3600)
+    chain = with_times(100, 9000, 101, 102)
+    kept = decide(policy, chain, now_h=500).segments[1]
+    assert kept.text.startswith("by its time it will be completed in 354 d: its writer's clock was ahead")
+    assert kept.text.endswith("goes before that: until 1971-01-12 00:00:00 UTC")
+    assert kept.reasons[0].until_ms == 9024 * HOUR_MS
+    assert decide(policy, chain, now_h=8999.9).segments[1].text.startswith("it was completed 0 s ago"), "a little"
+    assert gone(decide(StreamRetention(max_age_s=24 * 3600, max_records=10), chain, now_h=500)) == [1, 2, 3]
+
+
 @given(st.lists(st.integers(0, 50), max_size=12), st.integers(0, 90))
 def test_no_segment_is_older_than_what_follows_it(hours: list[int], now_h: int) -> None:
     report = decide(StreamRetention(max_age_s=3600), with_times(*hours), now_h=now_h)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
 from bookkeeper import BookKeeper
 from bookkeeper.chains.owned_node import OwnedNode
-from segments.chain import StreamHead
+from segments.chain import StreamChain, StreamHead
 from segments.config import StreamConfig, StreamRetention
 from segments.cursors.acked_ranges import Mark
 from segments.cursors.cursor_node import CursorNode
@@ -57,6 +58,32 @@ def test_what_is_over_age_goes_on_a_timer() -> None:
         assert [segment.number for segment in chain.segments] == [3] and chain.removing == ()
         assert (chain.first_position, chain.start_seq_no) == (at(3), 12)
         assert await ledgers_of(client) == {chain.segments[0].ledger_id}
+
+    run(story)
+
+
+def test_a_writer_whose_clock_was_ahead_keeps_nothing_in_silence(caplog: pytest.LogCaptureFixture) -> None:
+    """A segment with a time of a later year kept itself and everything behind it, and nobody was told."""
+
+    async def story(client: BookKeeper) -> None:
+        record = await make_stream(client, config=StreamConfig(retention=StreamRetention(max_age_s=100)))
+        year_ms = client.services.seams.clock.wall_ms() + 365 * 86_400_000
+
+        def ahead(chain: StreamChain) -> StreamChain:
+            first, *others = chain.segments
+            return chain.with_segments([replace(first, completed_ms=year_ms), *others])
+
+        await change_chain(record, ahead)
+        await asyncio.sleep(200)
+        retention = pass_over(client, record)
+        for _ in range(3):
+            assert (await retention.run(all_reasons=False)).deleted == ()
+        (line,) = [line for line in caplog.messages if "clock was ahead" in line]
+        assert line.startswith("stream orders, segment 1: by its time it will be completed in 365 d")
+        assert "Truncate the stream behind it" in line
+        await truncate(client, record, at(2))
+        assert [len((await retention.run()).deleted) for _ in range(3)] == [1, 1, 0], "then age counts again"
+        assert len([line for line in caplog.messages if "clock was ahead" in line]) == 1
 
     run(story)
 

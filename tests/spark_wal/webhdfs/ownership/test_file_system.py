@@ -600,3 +600,20 @@ async def test_files_above_a_number_stay_while_somebody_writes_there() -> None:
     assert await names(owner, "/c/offsets") == ["2", "3"]
     assert await file_system.remove_numbered(owner, "/c", LIMIT, seen(owner, "offsets/2", "offsets/3"), 0)
     assert await names(owner, "/c/offsets") == []
+
+
+@in_virtual_time
+async def test_a_time_that_a_client_gave_a_file_does_not_forbid_a_rollback_for_ever() -> None:
+    """A file with a time of a later year counted as just written, whatever time without writes was asked for."""
+    owner = durable_owner()
+    await put(owner, "/c/offsets/1")
+    await put(owner, "/c/offsets/2")
+    later_ms = owner.clock.wall_ms() + 10 * 365 * 86_400_000
+    await file_system.set_attributes(owner, SetAttributes("/c/offsets/1", modified_ms=later_ms))
+    await asyncio.sleep(600)
+    digest = seen(owner, "offsets/1", "offsets/2")
+    with pytest.raises(PlainIOError, match=r"will be written in 3\d+\.0 s: a client gave it this time"):
+        await file_system.remove_numbered(owner, "/c", LIMIT, digest, 5000)
+    assert await names(owner, "/c/offsets") == ["1", "2"]
+    assert await file_system.remove_numbered(owner, "/c", LIMIT, digest, 0)
+    assert await names(owner, "/c/offsets") == ["1"]
