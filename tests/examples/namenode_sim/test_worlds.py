@@ -44,11 +44,11 @@ def test_a_world_with_faults_in_which_nothing_is_lost_the_same_each_time() -> No
 def test_planted_bugs_are_found(bug: str) -> None:
     found = re.fullmatch(rf"{bug}: seed (\d+): .*\n", worlds("--bug", bug))
     assert found is not None
-    assert f"| `{bug}` | {BUGS[bug].what} | {found[1]} |" in PAGE
+    assert int(found[1]) < 20, "the page says so"
 
 
 def test_the_page_names_every_planted_bug() -> None:
-    rows = dict(re.findall(r"^\| `([a-z-]+)` \| (.*?) \| \d+ \|$", PAGE, re.MULTILINE))
+    rows = dict(re.findall(r"^\| `([a-z-]+)` \| (.*?) \|$", PAGE, re.MULTILINE))
     assert rows == {name: bug.what for name, bug in BUGS.items()}
 
 

@@ -61,7 +61,7 @@ async def test_a_hundred_thousand_published_segments_leave_a_stream_quick(progra
                     done = await publisher.publish(BatchKey("a", "q", 2 * batch), rows)
                     seq_nos[done.first_seq_no] = b"real %d" % batch
                 with patch.context() as without:
-                    without.setattr(StreamPublisher, "_look_at", seen_before)
+                    without.setattr(StreamPublisher, "_check_written", seen_before)
                     without.setattr(Stagings, "end", lambda self, staging, ledgers: [])
                     await publisher.publish(BatchKey("a", "q", 2 * batch + 1), made_up(stream, batch))
             await publisher.close()
