@@ -136,6 +136,16 @@ class Net(Protocol):
             OSError: no handshake within ``timeout_s``, or a bad one (``ssl.SSLError``); the stream is closed.
         """
 
+    @property
+    def tells_silence(self) -> bool:
+        """Whether :meth:`silence_s` can tell anything."""
+
+    def silence_s(self, transport: asyncio.BaseTransport) -> float | None:
+        """For how many seconds the peer's system has acknowledged nothing, though what is on its way was sent again
+        several times; 0 if that is not so, None if nothing is on its way. A peer that only does not read is not silent:
+        its system answers.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class Space:

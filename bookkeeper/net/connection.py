@@ -13,6 +13,10 @@ module writes to the socket, cuts what arrives, runs the timer and performs the 
 Time limits: one coarse timer serves the whole connection. A request may outlive its limit by up to ``TICK_S``; a reply
 that comes too late is dropped. When the connection is lost, everything that still waits ends with
 BookieUnavailableError (outcome unknown).
+
+A way that has died without a word is noticed while something is sent over it: where the bookie's system has
+acknowledged nothing for ``SILENT_S``, the connection is ended, because a new one may have a way. A bookie that hangs,
+or does not read, is no such case: its system acknowledges.
 """
 
 from __future__ import annotations
@@ -93,7 +97,10 @@ class AddStream:
         ``alone`` says that no other frames are expected in this turn.
         """
         if not self.closed:
-            (self.connection.write_alone if alone else self.connection.write)(frames)
+            connection = self.connection
+            (connection.write_alone if alone else connection.write)(frames)
+            if not connection.watched:
+                connection.watch_way()
 
     def close(self) -> None:
         """Report no more replies, and no loss. What was sent may still be stored. Idempotent."""
@@ -118,6 +125,13 @@ __all__ = ["TICK_S", "AddRun", "AddStream", "BookieConnection", "Callback", "Rea
 TICK_S: Final = 0.1
 """Least seconds between two checks of time limits."""
 
+SILENT_S: Final = 6.0
+"""A bookie whose system has acknowledged nothing for so long cannot be reached over this connection. An append has time
+left then for another one."""
+
+LOOK_S: Final = 1.0
+"""Seconds between two looks at whether it acknowledges, while something is sent."""
+
 _HOW: Final = "ClientConfig.tls and .auth, --tls-ca, --tls-cert, --tls-key"
 """Where a client is told how to secure its connections."""
 
@@ -138,6 +152,12 @@ class BookieConnection(FrameProtocol):
         """Called when the peer stops taking bytes (False) and when it takes them again (True)."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = float("inf")
+        self.watched = True
+        """Whether somebody looks at the way, or nobody can. False: :meth:`watch_way` is due when something is sent."""
+        self._net: Net | None = None
+        self._look: asyncio.TimerHandle | None = None
+        self._sent_before = 0
+        """Bytes that had been sent at the last look."""
         self.speak(dialect)
 
     def speak(self, dialect: Dialect) -> None:
@@ -192,6 +212,8 @@ class BookieConnection(FrameProtocol):
         if frame := self.matcher.send(request, deadline, callback, context):
             self.write(frame)
         self._arm(deadline)
+        if not self.watched:
+            self.watch_way()
 
     def reads_nowait(self, ledger_id: LedgerId, entry_ids: list[int], deadline: float, sink: ReadSink) -> None:
         """Send plain reads of different entries, whose ids are not negative. ``deadline`` is by the loop's clock.
@@ -204,6 +226,8 @@ class BookieConnection(FrameProtocol):
         if frames := self.matcher.send_reads(ledger_id, entry_ids, deadline, sink):
             self.write_alone(frames)
         self._arm(deadline)
+        if not self.watched:
+            self.watch_way()
 
     async def request(self, request: wire.Request, timeout_s: float) -> wire.Reply:
         """Send ``request`` and return its reply, whatever its status.
@@ -310,6 +334,29 @@ class BookieConnection(FrameProtocol):
         if (deadline := self.matcher.next_deadline()) is not None and not self.closed:
             self._arm(deadline)
 
+    def tell_silence(self, net: Net) -> None:
+        """Have ``net`` tell from now on whether the bookie's system acknowledges what is sent, if it can."""
+        if net.tells_silence:
+            self._net, self.watched = net, False
+
+    def watch_way(self) -> None:
+        """Look from time to time whether the bookie's system acknowledges, until nothing is on its way."""
+        if self._net is not None and not self.closed:
+            self.watched, self._sent_before = True, self.sent_bytes
+            self._look = asyncio.get_running_loop().call_later(LOOK_S, self._look_at_way)
+
+    def _look_at_way(self) -> None:
+        self._look = None
+        if self.closed or self._net is None or self._transport is None:
+            return
+        silence_s = self._net.silence_s(self._transport)
+        if silence_s is not None and silence_s >= SILENT_S:
+            self.abort(ConnectionAbortedError(f"its system has acknowledged nothing for {silence_s:.1f} s"))
+        elif silence_s is None and self.sent_bytes == self._sent_before:
+            self.watched = False
+        else:
+            self.watch_way()
+
     def on_writable(self, writable: bool) -> None:
         for callback in list(self.writable_callbacks):
             callback(writable)
@@ -335,6 +382,9 @@ class BookieConnection(FrameProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._look is not None:
+            self._look.cancel()
+            self._look = None
         lost = self._unavailable(error)
         self._deliver(self.matcher.on_lost(), lambda: lost)
         for callback in list(self.on_closing):
@@ -362,8 +412,10 @@ async def connect_bookie(
         BookieUnavailableError: nobody answers there within ``timeout_s``, or the address is impossible.
     """
     try:
-        return await net.connect(
+        connection = await net.connect(
             address, lambda: BookieConnection(address, dialect, frame_max=frame_max), timeout_s=timeout_s
         )
     except (OSError, ValueError, OverflowError) as error:  # the latter two: an impossible host or port
         raise BookieUnavailableError(f"cannot connect to {address}: {in_words(error)}") from error
+    connection.tell_silence(net)
+    return connection

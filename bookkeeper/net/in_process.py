@@ -230,3 +230,12 @@ class InProcessNet:
     ) -> asyncio.Transport:
         """Never called, because :meth:`tls` returns None."""
         raise ConnectionAbortedError("streams inside one process are not encrypted")
+
+    @property
+    def tells_silence(self) -> bool:
+        """No: nothing between the two ends can be lost."""
+        return False
+
+    def silence_s(self, transport: asyncio.BaseTransport) -> float | None:
+        """None: what was sent has arrived."""
+        return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import struct
 from collections.abc import Callable
 from typing import Any, Final, TypeVar, cast
 
@@ -22,6 +23,13 @@ DEAD_S: Final = 120
 
 PROBES: Final = 4
 """How often a silent peer is asked, in the second half of that time."""
+
+AGAIN_MIN: Final = 4
+"""What was sent so often again, each time after twice the pause, and never acknowledged, is not just late."""
+
+_TCP_INFO: Final = struct.Struct("=BBBBBBBB4I2I5I2I")
+"""The beginning of Linux's ``struct tcp_info``: the third number counts how often the same was sent again, the
+thirteenth segments on their way, the last one milliseconds since anything was acknowledged."""
 
 GOODBYE_S: Final = 2.0
 """Seconds for the peer's last word when an encrypted stream is closed."""
@@ -96,6 +104,27 @@ class AsyncioNet:
         if encrypted is None:  # both loops: the peer went away in the middle
             raise ConnectionResetError("the peer went away during the TLS handshake")
         return encrypted
+
+    @property
+    def tells_silence(self) -> bool:
+        """See :class:`bookkeeper.seams.Net`."""
+        return hasattr(socket, "TCP_INFO")
+
+    def silence_s(self, transport: asyncio.BaseTransport) -> float | None:
+        """See :class:`bookkeeper.seams.Net`. What the system itself would tell after ``DEAD_S``."""
+        sock = transport.get_extra_info("socket")
+        if sock is None or sock.family not in (socket.AF_INET, socket.AF_INET6):
+            return None
+        try:
+            told = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
+        except (OSError, ValueError):  # closed meanwhile; what uvloop gives has no descriptor then
+            return None
+        if len(told) < _TCP_INFO.size:
+            return None
+        state = _TCP_INFO.unpack(told)
+        if not state[12]:
+            return None
+        return state[-1] / 1000 if state[2] >= AGAIN_MIN else 0.0
 
 
 def _tune(transport: asyncio.BaseTransport) -> None:

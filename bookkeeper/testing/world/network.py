@@ -48,6 +48,8 @@ class Weather:
     """Share of connections that are reset, not continued, when a cut link is mended."""
     window: int = 256 * 1024
     """Bytes on the way that the system takes from a sender before it must wait."""
+    tells_silence: bool = False
+    """The system tells of peers whose systems acknowledge nothing."""
 
 
 class Host(Protocol):
@@ -360,6 +362,21 @@ class NodeNet:
         """The stream goes on as it is: what is simulated is the order of things, not OpenSSL."""
         assert isinstance(transport, SimTransport)
         return transport
+
+    @property
+    def tells_silence(self) -> bool:
+        """See :class:`bookkeeper.seams.Net`."""
+        return self._network.weather.tells_silence
+
+    def silence_s(self, transport: asyncio.BaseTransport) -> float | None:
+        """See :class:`bookkeeper.seams.Net`."""
+        assert isinstance(transport, SimTransport)
+        way, back = transport.out, transport.back
+        if not way.chunks:
+            return None
+        network, there = self._network, way.sink
+        is_heard = not (there.lost or network.is_cut(self._node, there.node) or network.is_cut(there.node, self._node))
+        return 0.0 if is_heard else max(0.0, network.now() - max(way.chunks[0][0], back.last))
 
 
 class SimNetwork:

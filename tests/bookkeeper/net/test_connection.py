@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -16,6 +17,7 @@ from bookkeeper.net.frame_protocol import FrameProtocol
 from bookkeeper.net.in_process import InProcessNet
 from bookkeeper.real import system_seams
 from bookkeeper.seams import Buffer
+from bookkeeper.testing.cluster import CLIENT, SimCluster
 from bookkeeper.wire import Dialect, Status
 from bookkeeper.wire import bookkeeper_pb2 as pb
 from bookkeeper.wire.v3 import frame
@@ -492,3 +494,58 @@ async def test_transaction_ids_of_reads_begin_again_before_they_reach_the_stream
     assert sorted(sink.entries) == [1, 2, 3, 4, 5]
     assert (sink.others, connection.outstanding) == ([], 0)
     assert len(bookie.seen) == 5
+
+
+def lose_ways(cluster: SimCluster) -> None:
+    """All connections of the story's node die without a word, as if a firewall had forgotten them; new ones work."""
+    for transport in list(cluster.world.network.transports.values()):
+        if transport.node is not cluster.client:
+            transport.lost = transport.closing = True
+
+
+@pytest.mark.parametrize("copies", [1, 3])
+def test_ways_that_died_without_a_word_are_left_for_new_ones(copies: int) -> None:
+    """Each append to a single bookie waited until its time was up, and each read failed, as long as the system took the
+    connection for alive: two minutes."""
+
+    async def story(cluster: SimCluster) -> None:
+        cluster.world.network.weather.tells_silence = True
+        async with cluster.connect(replace(CLIENT, add_timeout_ms=15_000, metadata_timeout_ms=10_000)) as bk:
+            writer = await bk.create_ledger(ensemble=copies, write_quorum=copies, ack_quorum=copies)
+            assert await writer.append(b"a") == 0
+            lose_ways(cluster)
+            assert await writer.append(b"b") == 1
+            lose_ways(cluster)
+            assert await writer.append(b"c") == 2
+            await writer.close()
+            async with await bk.open_ledger(writer.id, b"", recovery=False) as reader:
+                lose_ways(cluster)
+                async with asyncio.timeout(30):
+                    while True:
+                        try:
+                            assert await reader.read_entry(1) == b"b"
+                            break
+                        except BookieError:
+                            continue
+
+    SimCluster(bookies=3).run(story)
+
+
+def test_a_bookie_that_hangs_is_not_taken_for_one_that_cannot_be_reached() -> None:
+    async def story(cluster: SimCluster) -> None:
+        cluster.world.network.weather.tells_silence = True
+        async with cluster.connect(replace(CLIENT, add_timeout_ms=15_000)) as bk:
+            writer = await bk.create_ledger(ensemble=1, write_quorum=1, ack_quorum=1)
+            await writer.append(b"a")
+            (bookie,) = writer.metadata.last_fragment.ensemble
+            connection = bk.services.pool.ready(bookie)
+            cluster.node(bookie).freeze()
+            pending = asyncio.ensure_future(writer.append(b"b"))
+            await asyncio.sleep(12)
+            cluster.node(bookie).thaw()
+            assert await pending == 1
+            assert connection is not None and connection is bk.services.pool.ready(bookie)
+            await asyncio.sleep(5)
+            assert not connection.watched, "nothing is on its way: nobody looks"
+
+    SimCluster(bookies=1).run(story)
