@@ -115,7 +115,7 @@ def delete(metadata: str, yes: bool, dry_run: bool, force: bool, name: str) -> N
 @json_option
 @yes_option
 @dry_run_option
-@click.option("--before", type=PositionType(), required=True, metavar="PLACE", help="The first record to keep.")
+@click.option("--before", type=PositionType(), required=True, metavar="POSITION", help="The first record to keep.")
 @click.option("--up-to-holds", is_flag=True, help="If a hold is in the way, stop there.")
 @click.option("--keep-ledgers", is_flag=True, help="Only hide the records; bk stream purge frees the space.")
 @stream_argument

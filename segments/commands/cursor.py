@@ -103,7 +103,9 @@ def show(metadata: str, as_json: bool, name: str, cursor_name: str) -> None:
 @cursor.command("set")
 @metadata_option
 @dry_run_option
-@click.option("--to", "place", type=PositionType(), required=True, metavar="PLACE", help="The next record to deliver.")
+@click.option(
+    "--to", "place", type=PositionType(), required=True, metavar="POSITION", help="The next record to deliver."
+)
 @click.option("--force", is_flag=True, help="Even if the cursor is in use, or its node is damaged.")
 @stream_argument
 @click.argument("cursor_name", metavar="CURSOR")

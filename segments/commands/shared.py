@@ -92,7 +92,7 @@ class PositionType(click.ParamType[Seek]):
 
 def place_option(name: str, parameter: str, otherwise: Position | None, what: str) -> Callable[[F], F]:
     """``--from`` or ``--to``: a position in a stream, and its default."""
-    return click.option(name, parameter, type=PositionType(), default=otherwise, metavar="PLACE", help=what)
+    return click.option(name, parameter, type=PositionType(), default=otherwise, metavar="POSITION", help=what)
 
 
 from_option = place_option("--from", "start", EARLIEST, "The first record.  [default: the stream's first]")

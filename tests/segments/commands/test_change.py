@@ -40,7 +40,7 @@ def test_names_that_cannot_be(tmp_path: Path, name: str) -> None:
 def test_rename(tmp_path: Path) -> None:
     streams = Streams(tmp_path)
     streams.filled(segments=1)
-    assert streams.run("rename", "orders", "sales") == "orders is named sales now\n"
+    assert streams.run("rename", "orders", "sales") == "orders has the name sales now\n"
     assert "there is no stream" in streams.run("rename", "orders", "again", status=1)
     assert streams.json("show", "sales")["records"] == 3
 
