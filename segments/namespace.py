@@ -94,8 +94,10 @@ class StreamNamespace(NamespaceFront[Stream]):
     async def _list(self, prefix: str) -> AsyncIterator[str]:
         metadata = self.client.metadata_store
         with worded("listing streams"):
+            path = names_path(metadata)
+            await metadata.store.sync(path)  # a stream that somebody has just made is listed
             try:
-                names = await metadata.store.children(names_path(metadata))
+                names = await metadata.store.children(path)
             except NoSuchKeyError:
                 return
         for name in sorted(map(unescape_name, names)):

@@ -5,6 +5,7 @@ PySpark finds :mod:`pyspark_bookkeeper`, which comes here with the first method 
 source        which reader or writer the options ask for
 sink          writes batches into a stream, exactly once
 tables        reads what there is now: streams, a ledger
+name_pattern  what to say where a pattern of names matches no stream
 journal_rows  the same of a journal
 stream_source reads a stream, batch after batch
 hold_keeper   keeps what a query has not committed from being removed

@@ -17,11 +17,12 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from bookkeeper.amounts import counted
 from bookkeeper.errors import in_words
-from segments.errors import PositionTruncatedError
+from segments.errors import PositionTruncatedError, StreamNotFoundError
 from segments.position import EARLIEST, Position
 from spark_wal.data_source import connections
 from spark_wal.data_source.columns import arrow_schema, rows_batch
 from spark_wal.data_source.connections import FAILURES, RepeatedCall, patiently
+from spark_wal.data_source.name_pattern import no_match
 from spark_wal.data_source.options import DataSourceOptionError
 from spark_wal.data_source.partition_reader import PartitionCountError, columns_for, read_partition
 from spark_wal.data_source.stream_plan import PartitionRange, ranges, wanted_partitions
@@ -84,11 +85,13 @@ class StreamsRows(DataSourceReader):
         settings = self._settings
         namespace = connections.namespace(settings.metadata)
         if settings.stream is not None:
-            names = [settings.stream]
-        else:
-            assert settings.streams is not None
-            names = list(namespace.list(settings.streams.removesuffix("*")))
-        return [TablePartition(part) for name in names for part in self._of_stream(namespace.open(name))]
+            return [TablePartition(part) for part in self._of_stream(namespace.open(settings.stream))]
+        assert settings.streams is not None
+        planned = list(_of_matching(namespace, settings.streams, self._of_stream))
+        if not planned:
+            names = list(namespace.list())
+            raise StreamNotFoundError(no_match(settings.streams, names), stream=settings.streams)
+        return [TablePartition(part) for parts in planned for part in parts]
 
     def _of_stream(self, stream: sync.Stream) -> list[PartitionRange]:
         settings, now = self._settings, stream.view()
@@ -119,6 +122,17 @@ class StreamsRows(DataSourceReader):
             return iter(())
         assert isinstance(part, PartitionRange)
         return read_partition(self._settings, self._schema, part, _attempt())
+
+
+def _of_matching(
+    namespace: sync.Namespace, pattern: str, plan: Callable[[sync.Stream], list[PartitionRange]]
+) -> Iterator[list[PartitionRange]]:
+    """The ranges of each stream that a prefix with a star matches. One that is deleted meanwhile is left out."""
+    for name in list(namespace.list(pattern.removesuffix("*"))):
+        try:
+            yield plan(namespace.open(name))
+        except StreamNotFoundError:
+            continue
 
 
 class LedgerRows(DataSourceReader):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,6 +45,28 @@ async def test_streams_are_listed_by_prefix_and_sorted(tmp_path: Path) -> None:
             await namespace.create(name)
         assert [name async for name in namespace.list()] == ["a", "b", "b/1", "b/2"]
         assert [name async for name in namespace.list("b/")] == ["b/1", "b/2"]
+
+
+async def test_a_stream_that_was_just_made_is_listed_although_a_server_of_the_store_lags_behind(tmp_path: Path) -> None:
+    async with a_namespace(tmp_path) as namespace:
+        await namespace.create("a")
+        store: Any = namespace.client.metadata_store.store
+        children, sync = store.children, store.sync
+        seen: dict[str, Any] = {}
+
+        async def lagging(path: str) -> Any:
+            if path not in seen:
+                seen[path] = await children(path)
+            return seen[path]
+
+        async def caught_up(path: str) -> None:
+            await sync(path)
+            seen.pop(path, None)
+
+        store.children, store.sync = lagging, caught_up
+        assert [name async for name in namespace.list()] == ["a"]
+        await namespace.create("b")
+        assert [name async for name in namespace.list()] == ["a", "b"]
 
 
 async def test_a_closed_namespace_refuses_at_once(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import types as t
 
 from bookkeeper.sync import BookKeeper
-from segments import AtSeqNo, PositionTruncatedError, sync
+from segments import AtSeqNo, PositionTruncatedError, StreamNotFoundError, sync
 from spark_wal.data_source import connections
 from spark_wal.data_source.options import DataSourceOptionError, ReadSettings
 from spark_wal.data_source.tables import LedgerRows, StreamsRows
@@ -31,6 +31,35 @@ def test_all_streams_whose_names_begin_so(namespace: sync.Namespace, cluster_uri
     schema = t.StructType([t.StructField("stream", t.StringType()), t.StructField("seq_no", t.LongType())])
     reader = StreamsRows(ReadSettings(metadata=cluster_uri, streams="batch/all/*", min_partitions=1), schema)
     assert rows(reader) == [(name, n) for name in ("batch/all/a", "batch/all/b") for n in (0, 1)]
+
+
+def test_a_pattern_that_matches_no_stream_is_refused_with_names_like_it(
+    namespace: sync.Namespace, cluster_uri: str
+) -> None:
+    """A stream without records is matched, and gives no rows."""
+    written(namespace, "plants/empty")
+    schema = t.StructType([t.StructField("stream", t.StringType())])
+
+    def table(pattern: str) -> StreamsRows:
+        return StreamsRows(ReadSettings(metadata=cluster_uri, streams=pattern, retry_s=0.0), schema)
+
+    assert rows(table("plants/*")) == []
+    for reader in (table("plant/*"), table("plantsy*")):
+        with pytest.raises(StreamNotFoundError, match=r"matches no stream; nothing was read\. .*plants/empty"):
+            reader.partitions()
+
+
+def test_a_matched_stream_that_is_deleted_meanwhile_is_left_out(
+    namespace: sync.Namespace, cluster_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("leaving/a", "leaving/b"):
+        written(namespace, name, rest=[1])
+    listed = list(namespace.list("leaving/"))
+    namespace.delete("leaving/a")
+    schema = t.StructType([t.StructField("stream", t.StringType()), t.StructField("seq_no", t.LongType())])
+    reader = StreamsRows(ReadSettings(metadata=cluster_uri, streams="leaving/*", min_partitions=1), schema)
+    monkeypatch.setattr(namespace, "list", lambda prefix="": iter(listed))
+    assert rows(reader) == [("leaving/b", 0)]
 
 
 def test_a_truncated_start_is_an_error_or_told(
