@@ -36,15 +36,22 @@ class _Background:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._pid = 0
         self._thread: threading.Thread | None = None
+        self._inherited: list[asyncio.AbstractEventLoop | None] = []
+        """The parents' loops: what is attached to them, in other libraries, too, is never to be taken apart here."""
+        os.register_at_fork(after_in_child=self._begin_anew)
+
+    def _begin_anew(self) -> None:
+        """A forked child gets a loop of its own: threads do not survive a fork, and one of them may have the lock."""
+        self._inherited.append(self._loop)
+        self._lock = threading.Lock()
+        self._loop = self._thread = None
 
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The running loop. A forked child gets its own: threads do not survive a fork."""
+        """The running loop."""
         with self._lock:
-            if self._loop is None or self._pid != os.getpid():
+            if self._loop is None:
                 self._loop = _new_loop()
-                self._pid = os.getpid()
                 self._thread = threading.Thread(target=self._loop.run_forever, name="bookkeeper-sync", daemon=True)
                 self._thread.start()
             return self._loop
@@ -64,6 +71,14 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 
 
 _background = _Background()
+
+
+def _require_process(process: int) -> None:
+    if process != os.getpid():
+        raise IllegalOperationError(
+            f"this was opened by process {process}, and this process was forked from it since: "
+            "a forked process must connect for itself"
+        )
 
 
 def run(work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
@@ -99,22 +114,33 @@ def submit(work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
 
 def each(start: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
     """Yield what an asynchronous iterator yields, with one hop between the threads for each item."""
-    iterator = run(_call(start))
+    iterator, process = run(_call(start)), os.getpid()
     try:
         while (item := run(_next(iterator))) is not None:
             yield item
+            _require_process(process)
     finally:
-        if _background.is_here():  # the garbage collector may run on the loop's own thread, which must not wait here
+        if process != os.getpid():
+            pass  # the parent's, which ends it
+        elif _background.is_here():  # the garbage collector may run on the loop's own thread, which must not wait here
             asyncio.run_coroutine_threadsafe(_aclose(iterator), _background.loop())
         else:
             run(_aclose(iterator))
 
 
 class Blocking(Generic[A]):
-    """An asynchronous object, for threads."""
+    """An asynchronous object, for threads. A forked process cannot use its copy: the loop of the original, and the
+    threads that would answer, are not there."""
 
     def __init__(self, original: A) -> None:
-        self._original = original
+        self._held = original
+        self._process = os.getpid()
+
+    @property
+    def _original(self) -> A:
+        """Raises: IllegalOperationError: this process was forked from the one that made it."""
+        _require_process(self._process)
+        return self._held
 
     def bound(self, method: Callable[Concatenate[A, P], T]) -> Callable[P, T]:
         """The original's method of this name, which a derived class may have replaced."""

@@ -93,6 +93,8 @@ class EmbeddedCluster:
     servers: list[BookieServer]
     lock: Lock
     loop: asyncio.AbstractEventLoop
+    process: int = field(default_factory=os.getpid)
+    """Whose it is: a forked process has a copy of this object, and nothing that runs."""
     users: int = 0
     healer: InsideAutorecovery | None = None
     """What repairs under-replicated ledgers; None while there is one bookie, and at first."""
@@ -184,6 +186,11 @@ async def open_embedded(uri: str, seams: Seams) -> EmbeddedUser:
     loop = asyncio.get_running_loop()
     async with _opening(loop):
         cluster = _running.get(address.directory)
+        if cluster is not None and cluster.process != os.getpid():
+            raise DirectoryLockedError(
+                f"process {cluster.process}, from which this one was forked, has {address.directory} open; run "
+                "`bk standalone --dir` there, and connect both to the address that it prints"
+            )
         if cluster is not None and cluster.loop is not loop:
             if not cluster.loop.is_closed():
                 raise DirectoryLockedError(

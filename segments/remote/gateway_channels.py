@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
@@ -20,6 +21,7 @@ from segments.errors import (
     GatewayRedirectError,
     StreamAccessError,
     StreamClosedError,
+    StreamConfigError,
     StreamCorruptError,
     StreamError,
     StreamNotReadyError,
@@ -47,6 +49,22 @@ CONNECT_S: Final = 5.0
 waits for it. The pause between two attempts is another one, and shorter."""
 ANSWER_S: Final = 20.0
 """How long one call may take; a gateway that is paused answers nothing."""
+
+
+_used_in: set[int] = set()
+"""The process that uses gRPC; a forked one finds its parent here."""
+
+
+def _require_own_grpc(address: str) -> None:
+    """Raises: StreamConfigError: this process was forked from one that has used gRPC, and every call would hang."""
+    process = os.getpid()
+    if _used_in and process not in _used_in:
+        raise StreamConfigError(
+            f"no connection to the gateway at {address}: this process was forked from one that has used gRPC, which "
+            "works in none of its children. Connect in the children alone, or start them anew (with multiprocessing: "
+            'the method "spawn")'
+        )
+    _used_in.add(process)
 
 
 class GatewayCall:
@@ -309,6 +327,7 @@ class GatewayChannels:
         channel = self._channels.get(address)
         if channel is None:
             self._access.require_protected(address)  # also where a gateway sends us
+            _require_own_grpc(address)
             options = (
                 ("grpc.max_receive_message_length", -1),
                 ("grpc.max_send_message_length", -1),

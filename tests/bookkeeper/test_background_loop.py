@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator
 
@@ -23,6 +26,7 @@ from bookkeeper.background_loop import (
     submitting,
 )
 from bookkeeper.errors import IllegalOperationError
+from bookkeeper.launchers.machine_speed import stretch
 
 
 def test_work_runs_on_one_other_thread() -> None:
@@ -31,6 +35,57 @@ def test_work_runs_on_one_other_thread() -> None:
 
     assert run(where()) == run(where()) != threading.current_thread().name
     assert submit(where()).result(30) == run(where())
+
+
+FORKED = """
+import os, signal, threading
+from bookkeeper.background_loop import *
+from bookkeeper.background_loop import _background
+from bookkeeper.errors import IllegalOperationError
+
+class Original:
+    width = 3
+    async def get(self): return 1
+    async def count(self):
+        for n in range(3): yield n
+    async def close(self): pass
+
+class Twin(BlockingCloser[Original]):
+    width = SharedAttribute[int]()
+    get, close, count, later = blocking(Original.get), blocking(Original.close), iterating(Original.count), \
+        submitting(Original.get)
+
+twin = Twin(Original())
+numbers = twin.count()
+assert (twin.get(), twin.width, next(numbers)) == (1, 3, 0)
+_background._lock.acquire()
+child = os.fork()
+if child == 0:
+    signal.alarm(30)
+    for use in (twin.get, twin.close, twin.later, lambda: list(twin.count()), lambda: twin.width,
+                lambda: list(numbers)):
+        try:
+            use()
+        except IllegalOperationError as error:
+            assert "a forked process must connect for itself" in str(error), error
+        else:
+            os._exit(1)
+    os._exit(0 if Twin(Original()).get() == 1 else 2)
+_background._lock.release()
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert (twin.get(), list(numbers)) == (1, [1, 2])
+"""
+
+
+@pytest.mark.rule("P9")
+def test_a_forked_process_is_told_that_it_has_copies_and_has_a_loop_of_its_own() -> None:
+    """Calls through the copy of a stream, a namespace or an edit log waited for ever, for threads that were not
+    there."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED], env=environment, capture_output=True, text=True, timeout=60 * stretch()
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_errors_and_time_limits_come_back() -> None:

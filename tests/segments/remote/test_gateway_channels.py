@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,6 +12,7 @@ import grpc
 import grpc.aio
 import pytest
 
+from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.outcome import Outcome
 from bookkeeper.real import SystemClock
 from bookkeeper.secret import Secret
@@ -238,3 +242,43 @@ async def test_a_connection_that_takes_its_time_ends_no_call() -> None:
             for writer in writers:
                 writer.close()
             await slow.wait_closed()
+
+
+FORKED = """
+import asyncio, os, signal
+from segments.errors import StreamConfigError
+from segments.remote.gateway_address import GatewayCredentials
+from segments.remote.gateway_channels import GatewayChannels
+
+async def connect():
+    channels = GatewayChannels(["127.0.0.1:1"], GatewayCredentials())
+    channels.open("Read.Tail", "127.0.0.1:1").cancel()
+    await channels.close()
+
+def fork(expected):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)
+        try:
+            asyncio.run(connect())
+        except StreamConfigError as error:
+            os._exit(1 if 'the method "spawn"' in str(error) else 3)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == expected
+
+fork(0)
+fork(0)
+asyncio.run(connect())
+fork(1)
+asyncio.run(connect())
+"""
+
+
+@pytest.mark.rule("P9")
+def test_a_process_whose_parent_has_used_grpc_is_told_so_and_does_not_hang() -> None:
+    """Every call hung there, whatever its time limit was, also over a connection of its own."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED], env=environment, capture_output=True, text=True, timeout=60 * stretch()
+    )
+    assert done.returncode == 0, done.stderr
