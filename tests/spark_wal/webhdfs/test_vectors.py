@@ -48,7 +48,7 @@ DIFFERENT: dict[str, str] = {
     r"path/reserved-.*": "HDFS's reserved paths are ordinary names here",
     r"standby/.*|no-datanode/.*|safemode/.*": NO_SUCH_STATE,
     r"gettrashroots.*|getdelegationtoken/kind-service": "not done; see UNSUPPORTED",
-    r"mkdirs/quota-exceeded": "the number of names has no quota; bytes have",
+    r"mkdirs/quota-exceeded": "clients set no quotas here; the operator does (--names-quota)",
     r"getcontentsummary/quota|getfilestatus/with-acl|liststatus/snapshot": DEPENDS,
     r"getstatus": "capacity is not known",
 }
