@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from bookkeeper import BookKeeper, ClientConfig
-from bookkeeper.launchers.machine_speed import stretch
+from bookkeeper.launchers.waiting import ProgressSource, StalledError, until_async
 from examples.demo_kit.cluster import DemoCluster, DemoError
 from examples.demo_kit.slow_machine import client_config
 from examples.demo_kit.view import DemoView
@@ -30,7 +31,7 @@ class DemoPlan:
     pause_s: float = 8.0
     """Quiet between two blows."""
     limit_s: float = 60.0
-    """How long anything may take that is waited for."""
+    """How long what is waited for may make no progress, on a machine of the reference's speed."""
 
 
 class DemoVerdict(Protocol):
@@ -114,13 +115,22 @@ class DemoStory(ABC, Generic[Plan, View, Facts, Verdict]):
         self.tasks.append(asyncio.create_task(work, name=name))
 
     async def within(self, work: Awaitable[T], text: str) -> T:
-        """Wait for ``work``. Raises: DemoError: it takes longer than the plan's limit, which is stretched."""
-        limit_s = self.plan.limit_s * stretch()
+        """Wait for ``work``, as long as anything that the demo has started makes progress.
+
+        Raises:
+            DemoError: nothing has happened for the plan's limit.
+        """
+        task = asyncio.ensure_future(work)
+        logs = self.plan.directory / "logs"
+        watched = ProgressSource(files=[logs], pids=[os.getpid()])
         try:
-            async with asyncio.timeout(limit_s):
-                return await work
-        except TimeoutError:
-            raise DemoError(f"{text} within {limit_s:.0f} s; see {self.plan.directory / 'logs'}") from None
+            await until_async(task.done, "it", watched, quiet_s=self.plan.limit_s)
+            return await task
+        except StalledError as error:
+            raise DemoError(f"{text}: {error}; see {logs}") from None
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
 
 async def strike(

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bookkeeper.launchers.machine_speed import stretch
+from bookkeeper.launchers.waiting import ProgressSource, StalledError, until_async
 from bookkeeper.launchers.zookeeper import free_port
 from examples.demo_kit.cluster import DemoError
 from examples.demo_kit.spark import SparkDriver, compared, start_spark
@@ -63,7 +64,6 @@ class PipelinePlan(DemoPlan):
     file_pause_s: float = 3.0
     """Of the feeder, between two files, until the last blow was struck."""
     limit_s: float = 120.0
-    """How long anything may take that is waited for."""
 
 
 @dataclass(slots=True)
@@ -316,16 +316,19 @@ class PipelineStory(DemoStory[PipelinePlan, PipelineView, PipelineFacts, Pipelin
         await self._reach(lambda told: told.commits >= before + count)
 
     async def _reach(self, condition: Callable[[FeedProgress], bool]) -> None:
-        """Wait for what the gateways tell. Raises DemoError: the driver has ended, or nothing happens."""
-        loop = asyncio.get_running_loop()
-        last, changed = self._progress(), loop.time()
-        while not condition(now := self._progress()):
-            self._driver.require_running()
-            if now != last:
-                last, changed = now, loop.time()
-            if loop.time() > changed + self.plan.limit_s * stretch():
-                raise self._driver.error(f"has ended no batch for {self.plan.limit_s * stretch():.0f} s")
-            await asyncio.sleep(0.01)
+        """Wait for what the gateways tell. Raises DemoError: the driver has ended, or makes no progress."""
+        driver = self._driver
+        watched = ProgressSource(logs=[driver.child.log], pids=[driver.child.pid])
+        while not condition(seen := self._progress()):
+            driver.require_running()
+
+            def goes_on(seen: FeedProgress = seen) -> bool:
+                return driver.ended.is_set() or self._progress() != seen
+
+            try:
+                await until_async(goes_on, "the end of its next batch", watched, quiet_s=self.plan.limit_s)
+            except StalledError as error:
+                raise driver.error(f"goes on no more: {error}") from None
 
     async def _look(self) -> None:
         """Bring the picture up to date, until cancelled."""

@@ -15,6 +15,7 @@ from bookkeeper.auth.config import AuthConfig
 from bookkeeper.auth.sasl.users import user_line
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.errors import AddTimeoutError
+from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.launchers.zookeeper import ZooKeeperServer, free_port
 from bookkeeper.net.tls import TlsConfig
 from bookkeeper.secret import Secret
@@ -24,7 +25,7 @@ from examples.certificates import Authority
 from tests.integration.processes import Process, until
 from tests.interop.apache_shell import apache_init
 from tests.interop.java_client import Java, JavaClient, JavaError
-from tests.interop.test_security import ONE, SLACK, java_tls
+from tests.interop.test_security import ONE, give_up_after, java_tls
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
 
@@ -112,8 +113,8 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         yield Stage(authority, ours, javas, java, users, pages)
 
 
-def java_client(stage: Stage, uri: str, protocol: str, section: str | None) -> JavaClient:
-    settings = {**SLACK, **java_tls(stage.authority, None, "PEM", "OpenSSL")}
+def java_client(stage: Stage, uri: str, protocol: str, section: str | None, patience_s: float = 3) -> JavaClient:
+    settings = {**give_up_after(patience_s), **java_tls(stage.authority, None, "PEM", "OpenSSL")}
     if section is not None:
         settings |= {"clientAuthProviderFactoryClass": SASL_CLIENT, "saslJaasClientSectionName": section}
     return JavaClient(stage.java, uri, protocol, settings)
@@ -122,14 +123,16 @@ def java_client(stage: Stage, uri: str, protocol: str, section: str | None) -> J
 def our_config(stage: Stage, protocol: str, directory: Path, user: str, password: str) -> ClientConfig:
     options = {"file": str(private(directory / "me", f"{user}\n{password}\n"))}
     auth = AuthConfig(provider="sasl", options=options, required=True)
-    return ClientConfig(protocol=protocol, tls=TlsConfig(ca=stage.authority.ca), auth=auth, add_timeout_ms=3_000)
+    return ClientConfig(
+        protocol=protocol, tls=TlsConfig(ca=stage.authority.ca), auth=auth, add_timeout_ms=int(3_000 * stretch())
+    )
 
 
 @pytest.mark.rule("X9")
 @pytest.mark.parametrize("protocol", ["v2", "v3"])
 @pytest.mark.parametrize("section", ["BookKeeper", "Other"])
 def test_javas_client_shows_our_bookie_its_password(stage: Stage, protocol: str, section: str) -> None:
-    client = java_client(stage, stage.ours, protocol, section)
+    client = java_client(stage, stage.ours, protocol, section, patience_s=60)
     writer = client.create(ONE)
     writer.append_many(PAYLOADS)
     writer.close()

@@ -173,6 +173,7 @@ class GarbageCollector:
         self._until = {ledger: until for ledger, until in self._until.items() if ledger in restorable}
         await self._read_new(sorted(restorable - self._until.keys()))
         if not self._until:
+            self._over_since = {}
             return set()
         at, now = self._seams.clock.monotonic(), min(await records.now_ms(), self._here_ms())
         over = [ledger for ledger, until in self._until.items() if until <= now]
@@ -181,6 +182,7 @@ class GarbageCollector:
         gone = await records.remove_expired(ripe, now)
         for ledger in ripe:  # those that stay were deleted anew since they were read
             del self._until[ledger]
+            del self._over_since[ledger]
         return gone
 
     def _here_ms(self) -> int:
