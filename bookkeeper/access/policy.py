@@ -73,7 +73,7 @@ class Policy:
         """The rights of a principal on a resource. They are the same until the policy changes."""
         found: set[Right] = set()
         for grant in self.grants:
-            if grant.on.covers(resource) and self.means(grant.who, principal):
+            if grant.on.covers(resource) and self.matches(grant.who, principal):
                 found |= grant.rights
         if self._owner(principal, resource) is not None:
             found |= OWNERS_RIGHTS
@@ -82,22 +82,22 @@ class Policy:
     def decide(self, principal: Principal, right: Right, resource: Resource) -> Decision:
         """Whether the policy grants this, and why; its mode is not looked at."""
         for grant in self.grants:
-            if right in grant.rights and grant.on.covers(resource) and self.means(grant.who, principal):
+            if right in grant.rights and grant.on.covers(resource) and self.matches(grant.who, principal):
                 return Decision(True, f"granted: {grant}")
         if right in OWNERS_RIGHTS and (owner := self._owner(principal, resource)) is not None:
             return Decision(True, owner)
         return Decision(False, f"no grant gives {principal} the right to {right} on {resource}")
 
-    def means(self, who: Subject, principal: Principal) -> bool:
+    def matches(self, who: Subject, principal: Principal) -> bool:
         """Whether ``principal`` is meant by ``who``."""
         if who.kind == TENANT:
             return (tenant := self.tenant(who.name)) is not None and tenant.has_member(principal)
-        return who.means(principal)
+        return who.matches(principal)
 
-    def reach(self, principal: Principal) -> list[Resource]:
+    def reachable(self, principal: Principal) -> list[Resource]:
         """Every resource that is named somewhere and on which a principal has a right: by a grant, through his tenants,
         and his own ledgers. What he may do is below these, and nowhere else."""
-        found = [grant.on for grant in self.grants if grant.rights and self.means(grant.who, principal)]
+        found = [grant.on for grant in self.grants if grant.rights and self.matches(grant.who, principal)]
         for tenant in self.tenants:
             if tenant.has_member(principal):
                 found += tenant.owns
@@ -107,7 +107,7 @@ class Policy:
 
     def tenant_of(self, resource: Resource) -> str | None:
         """The name of the tenant that owns a resource, and whose quota counts for it; None: no tenant does."""
-        return next((tenant.name for tenant in self.tenants if tenant.owns_it(resource)), None)
+        return next((tenant.name for tenant in self.tenants if tenant.is_owner_of(resource)), None)
 
     def tenant(self, name: str) -> Tenant | None:
         """The tenant with this name."""
@@ -115,9 +115,9 @@ class Policy:
 
     def quota_of(self, principal: Principal) -> Quota:
         """A principal's own quota: the smallest limit of each kind among those that mean him."""
-        return smallest(each.quota for each in self.quotas if self.means(each.who, principal))
+        return smallest(each.quota for each in self.quotas if self.matches(each.who, principal))
 
-    def changed(self, change: PolicyChange) -> Policy:
+    def with_change(self, change: PolicyChange) -> Policy:
         """The policy, with a note of who made it what it is."""
         return replace(self, changes=(*self.changes, change)[-CHANGES_MAX:])
 
@@ -144,7 +144,7 @@ class Policy:
         if _owns(principal, resource):
             return f"{principal} owns {resource}"
         for tenant in self.tenants:
-            if tenant.owns_it(resource) and tenant.has_member(principal):
+            if tenant.is_owner_of(resource) and tenant.has_member(principal):
                 return f"{principal} is a member of the tenant {tenant.name}, which owns {resource}"
         return None
 

@@ -78,8 +78,8 @@ class Subject:
         plain = self.kind == _NAME and Subject.parse(self.name) == self and self.name != _ANYONE
         return self.name if plain else f"{self.kind}:{self.name}"
 
-    def means(self, principal: Principal) -> bool:
-        """Whether ``principal`` is meant. Who belongs to a tenant only the policy knows (:meth:`Policy.means`)."""
+    def matches(self, principal: Principal) -> bool:
+        """Whether ``principal`` is meant. Who belongs to a tenant only the policy knows (:meth:`Policy.matches`)."""
         match self.kind:
             case "anyone":
                 return True

@@ -19,7 +19,7 @@ RECOVERY_BYTES: Final = 64 * 1024 * 1024
 """What a recovery may add beyond a quota of what is kept, between two counts, for the same reason."""
 COUNTED_MS: Final = 5000
 """A ledger that was made at most so long after a count began may be in it: clocks differ."""
-REMEMBERED: Final = 8192
+CACHED_MAX: Final = 8192
 """Principals whose quotas and rates are remembered at once; beyond it those are forgotten who have not used theirs."""
 
 
@@ -46,7 +46,7 @@ class TokenBucket:
             self._at = now
         return max(0.0, (1 - self._left) / self._per_s - besides_s)
 
-    def take(self, amount: int) -> None:
+    def charge(self, amount: int) -> None:
         """Count a request that was admitted."""
         self._left -= amount
 
@@ -87,26 +87,26 @@ class QuotaBook:
         self._policy = policy or Policy()
         self._usage = Usage()
         self._since: dict[str, Amount] = {}
-        self._found: dict[tuple[Principal | None, str | None], tuple[_Account, ...]] = {}
+        self._account_cache: dict[tuple[Principal | None, str | None], tuple[_Account, ...]] = {}
         """Whose quotas count, until the policy or the usage is another one: it is asked for each run of entries."""
         self._buckets: dict[str, TokenBucket] = {}
-        self._tidy_at = REMEMBERED
+        self._tidy_at = CACHED_MAX
         self.set_policy(self._policy)
 
     def set_policy(self, policy: Policy) -> None:
         """From now on this policy's quotas count. A rate that stays the same keeps what it has used."""
         self._policy = policy
         self._tenants = {tenant.name: tenant for tenant in policy.tenants if tenant.quota.document()}
-        self._found.clear()
+        self._account_cache.clear()
 
     def set_usage(self, usage: Usage) -> None:
         """Everything was counted anew; what came in here before counts no more by itself."""
         if usage.counted_ms != self._usage.counted_ms:
             self._since.clear()
         self._usage = usage
-        self._found.clear()
+        self._account_cache.clear()
 
-    def take(
+    def charge(
         self, principal: Principal, tenant: str | None, adds: int, size: int, now: float, *, recovery: bool = False
     ) -> QuotaRefusal | None:
         """Count what somebody wants to add, if his quotas and the tenant's allow it.
@@ -128,7 +128,7 @@ class QuotaBook:
         longest: QuotaRefusal | None = None
         due: list[tuple[TokenBucket, int]] = []
         for account in accounts:
-            if (refusal := self._beyond(account, size, RECOVERY_BYTES if recovery else 0)) is not None:
+            if (refusal := self._bytes_kept_refusal(account, size, RECOVERY_BYTES if recovery else 0)) is not None:
                 return refusal
             for kind, limit, key in account.rates:
                 amount = size if kind is _BYTES_PER_S else adds
@@ -142,17 +142,17 @@ class QuotaBook:
         if longest is not None:
             return longest
         for bucket, amount in due:
-            bucket.take(amount)
+            bucket.charge(amount)
         for account in accounts:
             if account.quota.bytes_kept is not None:
                 self._note(account, asked)
         return None
 
     def limits_ledgers(self, owner: Principal | None, tenant: str | None) -> bool:
-        """Whether there is a quota of ledgers for these (:meth:`begin`)."""
+        """Whether there is a quota of ledgers for these (:meth:`charge_ledger`)."""
         return any(account.quota.ledgers is not None for account in self._accounts(owner, tenant))
 
-    def begin(self, owner: Principal | None, tenant: str | None, made_ms: int | None) -> QuotaRefusal | None:
+    def charge_ledger(self, owner: Principal | None, tenant: str | None, made_ms: int | None) -> QuotaRefusal | None:
         """Count a ledger that gets its first entry here, if the quotas of its owner and of the tenant allow it.
 
         Args:
@@ -177,14 +177,14 @@ class QuotaBook:
         return None
 
     def _accounts(self, principal: Principal | None, tenant: str | None) -> tuple[_Account, ...]:
-        known = self._found.get((principal, tenant))
+        known = self._account_cache.get((principal, tenant))
         if known is None:
-            if len(self._found) >= REMEMBERED:
-                self._found.clear()
-            known = self._found[principal, tenant] = tuple(self._look(principal, tenant))
+            if len(self._account_cache) >= CACHED_MAX:
+                self._account_cache.clear()
+            known = self._account_cache[principal, tenant] = tuple(self._accounts_of(principal, tenant))
         return known
 
-    def _look(self, principal: Principal | None, tenant: str | None) -> Iterator[_Account]:
+    def _accounts_of(self, principal: Principal | None, tenant: str | None) -> Iterator[_Account]:
         found = self._tenants.get(tenant) if tenant is not None else None
         if found is not None:
             counted = self._usage.tenants.get(found.name, NOTHING)
@@ -202,7 +202,7 @@ class QuotaBook:
     def _note(self, account: _Account, more: Amount) -> None:
         self._since[account.whose] = self._since.get(account.whose, NOTHING) + more
 
-    def _beyond(self, account: _Account, size: int, besides: int) -> QuotaRefusal | None:
+    def _bytes_kept_refusal(self, account: _Account, size: int, besides: int) -> QuotaRefusal | None:
         """The quota of bytes kept, if it would be exceeded by more than what he may have besides."""
         limit = account.quota.bytes_kept
         if limit is None or not size or self._has(account).bytes_kept + size <= limit + besides:
@@ -214,6 +214,6 @@ class QuotaBook:
         if bucket is None:
             if len(self._buckets) >= self._tidy_at:
                 self._buckets = {key: each for key, each in self._buckets.items() if not each.is_full(now)}
-                self._tidy_at = max(REMEMBERED, 2 * len(self._buckets))
+                self._tidy_at = max(CACHED_MAX, 2 * len(self._buckets))
             bucket = self._buckets[key] = TokenBucket(limit, now)
         return bucket

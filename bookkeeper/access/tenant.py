@@ -32,9 +32,9 @@ class Tenant:
 
     def has_member(self, principal: Principal) -> bool:
         """Whether a principal belongs to it."""
-        return any(member.means(principal) for member in self.members)
+        return any(member.matches(principal) for member in self.members)
 
-    def owns_it(self, resource: Resource) -> bool:
+    def is_owner_of(self, resource: Resource) -> bool:
         """Whether the resource, or one above it, is this tenant's."""
         return any(each.covers(resource) for each in self.owns)
 

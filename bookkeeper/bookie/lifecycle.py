@@ -223,7 +223,7 @@ class BookieServer:
         await begun.finish_undoing()
         identity = read_identity(self._seams.disk, self.config.directory)
         self._held.push_async_callback(self._close_open_engine)  # after the port was hung up
-        self._held.push_async_callback(self.port.hang_up)
+        self._held.push_async_callback(self.port.close_and_wait)
         port = await self.port.bind(identity.port if identity is not None else None)
         begun.identify(identity, self.address, port)
         begun.refuse_strangers()

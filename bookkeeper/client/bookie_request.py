@@ -27,7 +27,8 @@ from bookkeeper.wire import (
 from bookkeeper.wire.availability import HeldEntries, decode_availability
 
 Answered = Callable[["Reply | BookKeeperError"], None]
-"""Called exactly once, and never inside ``ask``, with the reply, whatever its status, or with the error instead."""
+"""Called exactly once, and never inside ``send_request``, with the reply, whatever its status, or with the error
+instead."""
 
 
 def new_request_id(services: ClientServices) -> str:
@@ -40,7 +41,7 @@ def _context(request_id: str) -> Context:
     return ((REQUEST_ID, request_id.encode()),) if request_id else ()
 
 
-def ask(
+def send_request(
     services: ClientServices,
     tasks: Tasks,
     bookie: BookieId,
@@ -65,7 +66,7 @@ def ask(
         task.add_done_callback(lambda done: _answer_if_cancelled(done, bookie, answered))
 
 
-def asked(
+def request_reply(
     services: ClientServices,
     tasks: Tasks,
     bookie: BookieId,
@@ -83,7 +84,7 @@ def asked(
         if not answer.done():
             answer.set_result(replace(reply, body=bytes(reply.body)) if isinstance(reply, BatchReply) else reply)
 
-    ask(services, tasks, bookie, request, answered, use=use)
+    send_request(services, tasks, bookie, request, answered, use=use)
     return answer
 
 
@@ -98,7 +99,7 @@ async def reply_of(
     """Send one ``request`` and wait for its reply. Raises: BookKeeperError: as :func:`failure_of` says."""
     tasks = Tasks(what)
     try:
-        reply = await asked(services, tasks, bookie, request, use=use)
+        reply = await request_reply(services, tasks, bookie, request, use=use)
     finally:
         await tasks.close()
     if (error := failure_of(reply, what)) is not None:
@@ -147,7 +148,7 @@ def failure_of(reply: Reply | BookKeeperError, what: str) -> BookKeeperError | N
     return error_of(reply.status, what)
 
 
-def listed(reply: Reply | BookKeeperError, what: str) -> HeldEntries:
+def held_entries_of(reply: Reply | BookKeeperError, what: str) -> HeldEntries:
     """The list in the reply to a successful ListEntries. Raises: MalformedFrameError: there is none."""
     if not isinstance(reply, ListReply) or reply.availability is None:
         raise MalformedFrameError(f"{what}: the bookie answered OK, but sent no list")

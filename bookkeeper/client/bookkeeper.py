@@ -38,7 +38,7 @@ from bookkeeper.client.read.read_handle import ReadHandle
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.client.write.advanced_handle import AdvancedHandle
-from bookkeeper.client.write.append_futures import fresh
+from bookkeeper.client.write.append_futures import copy_error
 from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.encryption import EntryOpener, ledger_opener
 from bookkeeper.errors import (
@@ -468,7 +468,7 @@ class BookKeeper:
         """End every handle with ``error``: the metadata are older than before, or the cluster has moved."""
         self._ended = error
         for handle in list(self._handles):
-            handle.give_up(error)
+            handle.fail(error)
 
     def _refresh_metadata(self) -> None:
         for handle in list(self._handles):
@@ -490,4 +490,4 @@ class BookKeeper:
         if self._closing is not None:
             raise ClientClosedError("this client is closed: connect() again")
         if self._ended is not None:
-            raise fresh(self._ended)
+            raise copy_error(self._ended)

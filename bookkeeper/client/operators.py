@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bookkeeper.client.arguments import ledger_number
-from bookkeeper.client.bookie_request import entry_of, listed, reply_of
+from bookkeeper.client.bookie_request import entry_of, held_entries_of, reply_of
 from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.read.read_handle import ReadHandle
@@ -118,7 +118,7 @@ class Operator:
         """
         what = f"list of entries of ledger {ledger_id} on {bookie}"
         request = ListEntries(ledger_number(ledger_id))
-        return listed(await reply_of(self._services, BookieId(bookie), request, what), what)
+        return held_entries_of(await reply_of(self._services, BookieId(bookie), request, what), what)
 
     async def copy_on(self, bookie: str, ledger_id: int, entry_id: int) -> Entry:
         """Read one bookie's copy of an entry, and check its digest. Nobody else is asked, and nothing is fenced.

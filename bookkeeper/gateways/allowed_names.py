@@ -54,7 +54,7 @@ class AllowedNames:
         if not self._allowed:
             return Caller(name, kind=kind, roles=roles)
         principal = Principal(kind, name, roles)
-        meant = [each for each in self._allowed if each.who.means(principal)]
+        meant = [each for each in self._allowed if each.who.matches(principal)]
         roots = tuple(dict.fromkeys(each.root for each in meant if not each.read_only))
         reads = tuple(dict.fromkeys(each.root for each in meant if each.read_only))
         return Caller(name, roots, reads, kind, roles)

@@ -53,7 +53,7 @@ class GatewayPolicy:
         may have, is asked by bookies."""
         if self._follower is None:
             return None
-        refusal = self._follower.quotas.take(principal, None, entries, size, self._clock.monotonic())
+        refusal = self._follower.quotas.charge(principal, None, entries, size, self._clock.monotonic())
         if refusal is None or refusal.after_s is None or self._policy().mode is not Mode.ENFORCE:
             return None
         return refusal

@@ -141,7 +141,7 @@ class CallerRights:
         policy = self._current()
         if policy.mode is not Mode.ENFORCE:
             return True
-        return any(on.covers(each) or each == CLUSTER for each in policy.reach(_principal(caller)))
+        return any(on.covers(each) or each == CLUSTER for each in policy.reachable(_principal(caller)))
 
     def _current(self) -> Policy:
         policy = self._policy_now()

@@ -127,11 +127,11 @@ def test_what_there_is_for_the_other_client_only_runs_over_there(bk: sync.BookKe
 
 
 WITHOUT: dict[str, set[str]] = {
-    "AdvancedHandle": {"give_up", "refresh_metadata", "room"},
+    "AdvancedHandle": {"fail", "refresh_metadata", "room"},
     "BookKeeper": {"metadata_store", "metrics", "over", "quiet_ledgers", "services", "start"},
     "Operator": set(),
-    "ReadHandle": {"give_up", "read_batches", "start", "tail_batches", "take_ready"},
-    "WriteHandle": {"give_up", "refresh_metadata", "room"},
+    "ReadHandle": {"fail", "read_batches", "start", "tail_batches", "take_ready"},
+    "WriteHandle": {"fail", "refresh_metadata", "room"},
 }
 """What the blocking ones do not have: parts for tools, runs, what the client itself tells its handles, and waiting for
 room, which a blocking append does."""

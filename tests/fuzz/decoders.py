@@ -100,8 +100,8 @@ def _request(data: bytes) -> object:
 
 
 def _handshake(data: bytes) -> object:
-    handshake = Handshake("required", asks=True)
-    step = handshake.look(bytearray(data), 0, len(data))
+    handshake = Handshake("required", authenticates=True)
+    step = handshake.next_step(bytearray(data), 0, len(data))
     assert len(data) <= TOKEN_MAX or type(step).__name__ != "AskProvider"
     return type(step).__name__
 

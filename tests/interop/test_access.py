@@ -48,7 +48,7 @@ async def enforce(uri: str) -> None:
     metadata = await Metadata.connect(uri, system_seams())
     try:
         note = PolicyChange(0, "an operator", "enforced")
-        await metadata.access.change(lambda old: Policy(Mode.ENFORCE).changed(note), note)
+        await metadata.access.change(lambda old: Policy(Mode.ENFORCE).with_change(note), note)
     finally:
         await metadata.store.close()
 

@@ -177,7 +177,7 @@ class PutBack:
             ended = handle._error() if isinstance(handle, WriteHandle) else handle._ended
             kind = "writer" if writes else "reader"
             monitor.count(f"{kind}s of before ended by {type(ended).__name__}")
-            if ended is None and (writes or not handle._let_go):
+            if ended is None and (isinstance(handle, WriteHandle) or not handle._closed):
                 monitor.problem(
                     "M10", f"a {kind} of ledger {handle.id} is open {NOTICED_S:.0f} s after the metadata were put back"
                 )

@@ -130,7 +130,7 @@ def _about(policy: Policy, found: Tenant) -> list[Grant]:
     return [
         grant
         for grant in policy.grants
-        if (grant.who.kind, grant.who.name) == (TENANT, found.name) or found.owns_it(grant.on)
+        if (grant.who.kind, grant.who.name) == (TENANT, found.name) or found.is_owner_of(grant.on)
     ]
 
 

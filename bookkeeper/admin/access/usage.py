@@ -81,7 +81,7 @@ async def _tenants(metadata: Metadata, policy: Policy, used: Usage) -> list[dict
     rows = _rows(used.tenants, {each.name: each.quota for each in policy.tenants})
     for row in rows:
         tenant = policy.tenant(row["who"])
-        row["streams"] = 0 if tenant is None else sum(map(tenant.owns_it, streams))
+        row["streams"] = 0 if tenant is None else sum(map(tenant.is_owner_of, streams))
         row["streams_quota"] = None if tenant is None else tenant.quota.streams
     return rows
 

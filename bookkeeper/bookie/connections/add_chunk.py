@@ -44,7 +44,7 @@ class ChunkCutter:
         return adds
 
 
-def alone(adds: Adds, run: Run) -> Adds:
+def copy_run(adds: Adds, run: Run) -> Adds:
     """Copy one run out of the chunk, so that it may wait while the chunk's buffers are used again."""
     i0, i1 = run.i0, run.i1
     begin = adds.record_ends[i0 - 1] if i0 else adds.record_start
@@ -62,7 +62,7 @@ def alone(adds: Adds, run: Run) -> Adds:
     )
 
 
-def extend(ranges: list[tuple[int, int]], run: Run) -> None:
+def add_range(ranges: list[tuple[int, int]], run: Run) -> None:
     """Add the run's range of adds to ``ranges``."""
     if ranges and ranges[-1][1] == run.i0:
         ranges[-1] = (ranges[-1][0], run.i1)

@@ -3,9 +3,9 @@
     ROOM ──▶ more than half of the limit is in progress, or the journal is behind ──▶ CROWDED
     CROWDED ──▶ at most a quarter is in progress, and the journal has caught up ──▶ ROOM: all who wait go on
 
-A client who is known has a *share* over all of his connections, where shares hold: with more than a quarter of the
-limit in progress his connections wait, and with a half his requests are refused. So one client alone never makes the
-bookie crowded for the others.
+Where shares are enforced, an authenticated client has one *share* for all of its connections: with more than a quarter
+of the limit in progress they wait, and with a half its requests are refused. So one client alone never makes the bookie
+crowded for the others.
 
 Rules
     X32  Requests that are accepted and not answered yet are charged in bytes. While the bookie is crowded it stops
@@ -24,12 +24,11 @@ from weakref import WeakValueDictionary
 from bookkeeper import wire
 
 SHARE: Final = 4
-"""One client's connections wait when he has more than one of so many parts of the limit in progress; twice that is the
-most."""
+"""A client's connections wait above 1/SHARE of the limit; above twice that its requests are refused."""
 
 
 class Share:
-    """What one client has in progress, over all of his connections."""
+    """What one client has in progress, over all of its connections."""
 
     __slots__ = ("__weakref__", "in_progress", "waiting")
 
@@ -52,34 +51,35 @@ class Admission:
         self._waiting: dict[object, Callable[[], None]] = {}
         self._pressure = False
         self._shares: WeakValueDictionary[Hashable, Share] = WeakValueDictionary()
-        """Those of clients who have connections, or something in progress."""
-        self._shares_hold = False
+        """By client, while it has connections or something in progress."""
+        self._shares_enforced = False
 
-    def share_of(self, whom: Hashable) -> Share:
-        """The share of a client who is known: one for all of his connections."""
-        share = self._shares.get(whom)
+    def share_of(self, client: Hashable) -> Share:
+        """The share of an authenticated client, one for all of its connections."""
+        share = self._shares.get(client)
         if share is None:
-            share = self._shares[whom] = Share()
+            share = self._shares[client] = Share()
         return share
 
-    def set_shares(self, hold: bool) -> None:
-        """Note whether shares bound what a client may have in progress."""
-        self._shares_hold = hold
-        if not hold:
+    def enforce_shares(self, enforce: bool) -> None:
+        """Whether shares limit what a client may have in progress."""
+        self._shares_enforced = enforce
+        if not enforce:
             for share in list(self._shares.values()):
                 _resume(share)
 
     def admit(self, size: int, *, reserved: bool = False, share: Share | None = None) -> bool:
         """Charge ``size`` bytes if there is room. A ``reserved`` request may also use the reserve.
 
-        While nothing else is in progress, or nothing of this client, one request is accepted, whatever its size.
+        A request of any size is admitted while nothing else is in progress, and, within the limit, while nothing else
+        of its client is.
         """
         limit = self.limit + self.reserve if reserved else self.limit
         if self.in_progress and self.in_progress + size > limit:
             self.refused += 1
             return False
         if share is not None:
-            if self._shares_hold and share.in_progress and share.in_progress + size > limit * 2 // SHARE:
+            if self._shares_enforced and share.in_progress and share.in_progress + size > limit * 2 // SHARE:
                 self.refused += 1
                 return False
             share.in_progress += size
@@ -90,7 +90,7 @@ class Admission:
         """Whether :meth:`admit` would accept this now. For requests that are answered at once and charge nothing."""
         if self.in_progress and self.in_progress + size > self.limit:
             return False
-        if share is None or not self._shares_hold or not share.in_progress:
+        if share is None or not self._shares_enforced or not share.in_progress:
             return True
         return share.in_progress + size <= self.limit * 2 // SHARE
 
@@ -112,26 +112,26 @@ class Admission:
         return self._pressure or self.in_progress > self.limit // 2
 
     def is_crowded_for(self, share: Share | None) -> bool:
-        """Whether connections of this client that bring more should wait."""
+        """Whether connections of a client with this share that bring more should wait."""
         if self._pressure or self.in_progress > self.limit // 2:
             return True
-        return share is not None and self._shares_hold and share.in_progress > self.limit // SHARE
+        return share is not None and self._shares_enforced and share.in_progress > self.limit // SHARE
 
-    def wait(self, who: object, resume: Callable[[], None], share: Share | None = None) -> bool:
-        """Call ``resume`` once there is room again, for all or for this client. Returns False if ``who`` waits
+    def wait(self, waiter: object, resume: Callable[[], None], share: Share | None = None) -> bool:
+        """Call ``resume`` once there is room again, for all or for this client. Returns False if ``waiter`` waits
         already."""
         waiting = self._waiting if share is None or self.crowded else share.waiting
-        if who in waiting:
+        if waiter in waiting:
             return False
         self.pauses += 1
-        waiting[who] = resume
+        waiting[waiter] = resume
         return True
 
-    def forget(self, who: object, share: Share | None = None) -> None:
-        """Drop ``who``, which has ended, from those that wait."""
-        self._waiting.pop(who, None)
+    def forget(self, waiter: object, share: Share | None = None) -> None:
+        """Remove a waiter that has ended."""
+        self._waiting.pop(waiter, None)
         if share is not None:
-            share.waiting.pop(who, None)
+            share.waiting.pop(waiter, None)
 
     def set_pressure(self, pressure: bool) -> None:
         """Note whether too much waits for the journal (True), or the journal has caught up (False)."""
@@ -147,7 +147,7 @@ class Admission:
         for share in self._shares.values():
             assert 0 <= share.in_progress <= self.in_progress, "a share is not a part"
             assert not share.waiting or share.in_progress > self.limit // SHARE // 2, (
-                "a client's connections wait although he has room"
+                "a client's connections wait although its share has room"
             )
 
     def _wake(self) -> None:
@@ -170,9 +170,9 @@ BATCH_CHARGE_MAX: Final = 1024 * 1024
 """The most bytes that a batch read is charged with."""
 
 
-def goes_first(request: wire.Request) -> bool:
-    """Whether the request may use the reserve: a fence (every read of a recovery is one), or a recovery add. What its
-    header says of priority gives nothing: anybody may say it of any request."""
+def may_use_reserve(request: wire.Request) -> bool:
+    """Whether the request may use the reserve: a fence (every read of a recovery is one) or a recovery add. The
+    priority in its header does not count, because any client may set it."""
     match request:
         case wire.ReadEntry() | wire.BatchRead():
             return request.fence

@@ -1,4 +1,4 @@
-"""A bookie's port from the start to the stop: taken, answered when the bookie serves, closed, hung up."""
+"""A bookie's port, from the start to the stop: it is bound first, served later, and closed."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 class BookiePort:
-    """The calls come in the order in which they stand here; the last three may come at any time, and more than once."""
+    """The methods are called in the order in which they stand here; the last three at any time, and repeatedly."""
 
     def __init__(self, config: BookieConfig, seams: Seams, metrics: Metrics) -> None:
         self._config, self._seams, self._metrics = config, seams, metrics
         self.admission = Admission(config.in_progress_bytes, config.reserved_bytes)
         self.audit = ConnectionAudit()
-        """Replaced before :meth:`secure`, where an audit log is kept."""
+        """Replaced before :meth:`secure` if there is an audit log."""
         self.connections: Connections | None = None
         """None before it serves."""
         self.security: ConnectionSecurity | None = None
@@ -54,7 +54,7 @@ class BookiePort:
     def secure(self) -> None:
         """Read what encryption and authentication need.
 
-        Raises: ConfigError: a file or a provider that cannot be used, by name.
+        Raises: ConfigError: a file or a provider cannot be used; the text names it.
         """
         config, seams = self._config, self._seams
         provider = server_provider(config.auth, seams.rng, seams.clock)
@@ -71,14 +71,17 @@ class BookiePort:
             self._metrics,
             seams.rng,
             seams.clock,
-            asks_tls=config.auth_provider == TLS,
+            auth_by_certificate=config.auth_provider == TLS,
             kind=principal_kind(config.auth),
             audit=self.audit,
         )
 
     async def bind(self, port: int | None) -> int:
-        """Take the port, and return it: ``port``, if the configuration leaves it open. Connections are closed at once
-        until the bookie serves. Raises OSError."""
+        """Bind the port and return it; ``port`` is used if the configuration names none. Until :meth:`serve`
+        connections are closed at once.
+
+        Raises: OSError: the port cannot be bound.
+        """
         wanted = Address.parse(self._config.listen)
         if wanted.port == 0 and port is not None:
             wanted = Address(wanted.host, port)
@@ -87,8 +90,11 @@ class BookiePort:
         self.bound = early_listener.listener.address
         return self.bound.port
 
-    def serve(self, bookie: Bookie, give_back: Callable[[], object], access: LedgerPermissions | None = None) -> None:
-        """Answer. ``give_back`` returns freed memory to the system; ``access`` knows what clients may do."""
+    def serve(
+        self, bookie: Bookie, return_memory: Callable[[], object], access: LedgerPermissions | None = None
+    ) -> None:
+        """Accept connections. ``return_memory`` gives freed memory back to the system; ``access`` decides what clients
+        may do; None: everything."""
         config = self._config
         self.connections = connections = Connections(
             bookie,
@@ -101,11 +107,11 @@ class BookiePort:
             slow_frame_s=config.slow_frame_s,
             idle_s=config.connection_idle_s,
             receive_bytes=config.receive_bytes,
-            give_back=give_back,
+            return_memory=return_memory,
             audit=self.audit,
             access=access,
         )
-        connections.begin()
+        connections.start()
         assert self._early_listener is not None
         security = self.security
         self._early_listener.accepting = (
@@ -125,21 +131,21 @@ class BookiePort:
             self.security.refresh()
 
     def close(self) -> None:
-        """Accept nothing any more."""
+        """Accept no connection any more."""
         if self._early_listener is not None:
             self._early_listener.close()
 
-    async def hang_up(self) -> None:
-        """Accept nothing any more, close every connection, and wait for their ends."""
+    async def close_and_wait(self) -> None:
+        """Accept no connection any more, close those that are open, and wait for their ends."""
         self.close()
         if self.connections is not None:
-            await self.connections.hang_up()
+            await self.connections.close_and_wait()
         if self.security is not None:
             self.security.close()
 
 
 class EarlyListener:
-    """Listens before the bookie serves. Clients that come early lose their connection and try again."""
+    """Listens before the bookie serves. Clients that connect early are disconnected, and try again."""
 
     def __init__(self) -> None:
         self.listener: Listener | None = None

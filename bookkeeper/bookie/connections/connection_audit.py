@@ -1,7 +1,7 @@
-"""What a bookie's connections note in the audit log: who was let in or refused, fences, and keys that are wrong (X16).
+"""Events of a bookie's connections in the audit log: clients admitted or refused, fences, denials, wrong keys (X16).
 
-Nothing is noted for an entry or a read. A recovery fences with each of its reads: for each ledger the first one of a
-connection is noted, and each that was refused.
+Entries and ordinary reads leave no line. A recovery fences with each of its reads: the first one of a connection for
+each ledger is noted, and each that was refused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bookkeeper.wire import Status
 WRONG_KEY: Final = "the key is not the ledger's"
 
 FENCES_MAX: Final = 256
-"""Of how many ledgers a connection remembers that their fence is noted. One more, and the oldest is forgotten."""
+"""The most ledgers whose fence a connection remembers as noted; beyond it the oldest is forgotten."""
 
 
 class Audited(Protocol):
@@ -32,18 +32,18 @@ class Audited(Protocol):
 
 
 class ConnectionAudit:
-    """Makes the lines of one bookie's connections."""
+    """Writes the lines of one bookie's connections."""
 
     def __init__(self, log: AuditLog = NO_AUDIT) -> None:
         self.log = log
         self._is_on = log is not NO_AUDIT
 
-    def admitted(self, connection: Audited, how: str) -> None:
-        """A client is let in; ``how`` it has shown who it is."""
+    def note_admitted(self, connection: Audited, how: str) -> None:
+        """A client was admitted; ``how`` names its credential."""
         self._note(AuditAction.AUTHENTICATE, connection, "bookie", allowed=True, reason=how)
 
-    def refused(self, connection: Audited, reason: str, *, proven: str = "", claimed: str = "") -> None:
-        """A client is not let in. It has ``proven`` a name, or ``claimed`` one, or none is known."""
+    def note_refused(self, connection: Audited, reason: str, *, proven: str = "", claimed: str = "") -> None:
+        """A client was refused. Its certificate has ``proven`` a name, or it has ``claimed`` one, or neither."""
         self.log.note(
             AuditEvent(
                 what=AuditAction.AUTHENTICATE,
@@ -56,17 +56,19 @@ class ConnectionAudit:
             )
         )
 
-    def answered(self, connection: Audited, header: wire.RequestHeader, request: wire.Request, status: Status) -> None:
-        """A request is answered that is no plain add: note a fence, or a wrong key."""
+    def note_answered(
+        self, connection: Audited, header: wire.RequestHeader, request: wire.Request, status: Status
+    ) -> None:
+        """A request other than a plain add was answered: note a fence or a wrong key."""
         if not self._is_on:
             return
         if isinstance(request, wire.ReadEntry | wire.BatchRead) and request.fence:
-            self._fenced(connection, header, request.ledger_id, status)
+            self._note_fence(connection, header, request.ledger_id, status)
         elif status is Status.UNAUTHORIZED:
             named = request_id(connection.peer, header)
-            self.wrong_key(connection, header.op.name, getattr(request, "ledger_id", -1), named)
+            self.note_wrong_key(connection, header.op.name, getattr(request, "ledger_id", -1), named)
 
-    def _fenced(self, connection: Audited, header: wire.RequestHeader, ledger_id: LedgerId, status: Status) -> None:
+    def _note_fence(self, connection: Audited, header: wire.RequestHeader, ledger_id: LedgerId, status: Status) -> None:
         allowed, noted = status is not Status.UNAUTHORIZED, connection.fences_noted
         if allowed:
             if ledger_id in noted:
@@ -79,15 +81,15 @@ class ConnectionAudit:
         on = f"ledger {ledger_id}"
         self._note(AuditAction.FENCE, connection, on, allowed=allowed, reason=reason, request=named)
 
-    def denied(self, connection: Audited, what: str, ledger_id: int, why: str, *, refused: bool) -> None:
-        """Something that the access policy does not allow was refused, or only observed."""
+    def note_denied(self, connection: Audited, what: str, ledger_id: int, why: str, *, refused: bool) -> None:
+        """A request that the access policy does not allow was refused, or performed and only observed."""
         action = AuditAction.FENCE if what == LedgerOperation.FENCE.value else AuditAction.DENY
         reason = f"{what}: {why}" if refused else f"{what}: {why}; it was done, because the policy only observes"
         on = f"ledger {ledger_id}" if ledger_id >= 0 else "cluster"
         self._note(action, connection, on, allowed=not refused, reason=reason)
 
-    def wrong_key(self, connection: Audited, what: str, ledger_id: int, request: str = "") -> None:
-        """A request with another key than the ledger's is refused; ``request`` is its id."""
+    def note_wrong_key(self, connection: Audited, what: str, ledger_id: int, request: str = "") -> None:
+        """A request with a wrong ledger key was refused; ``request`` is its id."""
         reason = f"{what}: {WRONG_KEY}"
         self._note(AuditAction.DENY, connection, f"ledger {ledger_id}", allowed=False, reason=reason, request=request)
 

@@ -1,7 +1,7 @@
-"""Ends connections whose clients would be refused today (X15). It decides; the connections end themselves.
+"""Ends connections whose credentials have become invalid (X15). It decides; the connections close themselves.
 
-A client's credential ends with its certificate or its token; when that is revoked; when its authority, the key that
-signed it, or the user of a password is removed.
+A credential becomes invalid when its certificate or token expires or is revoked, or when its authority, its signing key
+or its user is removed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bookkeeper.auth.provider import ServerProvider, WatchfulProvider
 
 @dataclass(slots=True)
 class Credential:
-    """What the client of one connection has shown."""
+    """The credential of one connection's client."""
 
     ends_at: float = math.inf
     """In seconds since 1970."""
@@ -24,16 +24,16 @@ class Credential:
     """The certificate (DER) that ``trust`` has admitted."""
     trust: ClientTrust | None = None
     shown: object = None
-    """What the provider is asked about; None if it has asked nothing, or does not watch."""
+    """The provider's own handle of it; None if the provider did not authenticate the client or does not watch."""
 
 
-class Holder(Protocol):
+class CredentialHolder(Protocol):
     """An admitted connection."""
 
     credential: Credential
 
     def credential_ended(self, reason: str) -> None:
-        """End: take nothing more, and send what was answered."""
+        """Accept nothing more, send the answers that are written, and close."""
 
 
 class CredentialWatch:
@@ -41,35 +41,35 @@ class CredentialWatch:
 
     def __init__(self, provider: ServerProvider | None) -> None:
         self.trust = ClientTrust()
-        """By what new connections are admitted."""
+        """The authorities that admit new connections."""
         self._provider = provider if isinstance(provider, WatchfulProvider) else None
-        self._holders: dict[Holder, None] = {}
+        self._holders: dict[CredentialHolder, None] = {}
 
-    def admitted(self, holder: Holder) -> None:
-        """A client was let in."""
+    def add(self, holder: CredentialHolder) -> None:
+        """Watch an admitted connection."""
         self._holders[holder] = None
 
-    def gone(self, holder: Holder) -> None:
-        """A connection has ended. Idempotent."""
+    def remove(self, holder: CredentialHolder) -> None:
+        """Stop watching a connection that has ended. Idempotent."""
         self._holders.pop(holder, None)
 
-    def look(self, now_s: float) -> int:
-        """End every connection whose client would be refused now, in seconds since 1970. Returns how many."""
+    def end_refused(self, now_s: float) -> int:
+        """End every connection whose credential is invalid at ``now_s``, in seconds since 1970. Returns how many."""
         ended = 0
         verdicts: dict[tuple[bytes, int], str | None] = {}
         for holder in list(self._holders):
-            reason = self._why_ended(holder.credential, now_s, verdicts)
+            reason = self._refusal_of(holder.credential, now_s, verdicts)
             if reason is not None:
                 del self._holders[holder]
                 ended += 1
                 holder.credential_ended(reason)
         return ended
 
-    def _why_ended(
+    def _refusal_of(
         self, credential: Credential, now_s: float, verdicts: dict[tuple[bytes, int], str | None]
     ) -> str | None:
-        """Why a credential is no longer good; None if it is. Many connections show one certificate, which is judged
-        once in a look (``verdicts``)."""
+        """Why a credential is invalid; None if it is valid. ``verdicts`` caches one pass's results by certificate,
+        which many connections may share."""
         if credential.ends_at <= now_s:
             return "its certificate or token has ended"
         if credential.certificate is not None and credential.trust is not None:

@@ -18,9 +18,9 @@ Admission: what the whole bookie has in progress (:mod:`~bookkeeper.bookie.conne
      │◀────── end of the chunk, there is room ─────────┘                                                       │
      └◀────── there is room again ─────────────────────────────────────────────────────────────────────────────┘
 
-Client: whether it takes the replies that are sent.
+Client: whether it reads the replies that are sent.
 
-    TAKING ──▶ the system's buffers are full ──▶ STALLED since a time ──▶ they are half empty ──▶ TAKING
+    READING ──▶ the system's buffers are full ──▶ STALLED since a time ──▶ they are half empty ──▶ READING
 
 A fourth part holds nothing. It only keeps the time since which the rest of a frame is missing.
 
@@ -43,12 +43,11 @@ from enum import Enum
 from typing import Final
 
 UNSENT_HIGH: Final = 4 * 1024 * 1024
-"""Bytes of replies a client may leave unread before the bookie stops looking at its requests."""
+"""Bytes of replies a client may leave unread before the bookie takes no more of its requests."""
 
 TURN_REQUESTS: Final = 1000
-"""So many requests of one connection are taken before the other connections have a turn; a run of adds counts as one,
-and so does a run of reads that is answered from memory. Each takes some ten microseconds, and small ones come faster
-than they are answered."""
+"""Requests of one connection in a row before the other connections have a turn. A run of adds counts as one, and so
+does a run of reads that is answered from memory; each takes about ten microseconds."""
 
 TYPICAL_REPLY: Final = 64 * 1024
 """The assumed bytes of a reply before the first reply. It bounds how many requests may wait for the disk at once."""
@@ -93,7 +92,7 @@ class FlowControl:
     __slots__ = (
         "_silent_since",
         "admission",
-        "heard",
+        "has_received",
         "partial_since",
         "replies",
         "stalled_since",
@@ -106,7 +105,7 @@ class FlowControl:
         self.replies = _FLOWING
         self.admission = _IDLE
         self.stalled_since: float | None = None
-        """Since when the client takes no replies; None while it takes them."""
+        """Since when the client reads no replies; None while it reads them."""
         self.partial_since: float | None = None
         """Since when a frame is incomplete; None if there is none, or the connection is not read."""
         self.waiting = 0
@@ -115,12 +114,12 @@ class FlowControl:
         """Requests since the other connections had their turn."""
         self.typical = TYPICAL_REPLY
         """The assumed bytes of a reply to one of them, estimated from the latest replies."""
-        self.heard = True
-        """Set whenever bytes come; taken back by :meth:`silence_s`."""
+        self.has_received = True
+        """Whether bytes have come since :meth:`silence_s` was last called."""
         self._silent_since = 0.0
 
     def __repr__(self) -> str:
-        stalled = "stalled" if self.stalled_since is not None else "taking"
+        stalled = "stalled" if self.stalled_since is not None else "reading"
         return f"<{self.replies.value}, {self.admission.value}, {stalled}, {self.waiting} waiting>"
 
     @property
@@ -130,14 +129,14 @@ class FlowControl:
 
     # -- replies ------------------------------------------------------------------------------------------
 
-    def owes_too_much(self, unsent: int) -> bool:
-        """Whether to pause instead of taking the next request; ``unsent`` bytes of replies are not sent yet, or enough
-        were taken for this turn.
+    def pause_for_replies(self, unsent: int) -> bool:
+        """Before the next request is taken: whether to pause first, because too many bytes of replies are unread or due
+        (``unsent`` are written and not sent), or enough requests were taken for this turn.
 
         In the state AWAITING_FLUSH the caller calls :meth:`on_flushed` on the next turn of the loop.
         """
         if unsent + self.waiting * self.typical <= UNSENT_HIGH:
-            return self.taken >= TURN_REQUESTS and self.turn_is_over()
+            return self.taken >= TURN_REQUESTS and self.pause_for_turn()
         self.taken = 0
         assert self.replies is _FLOWING, "a request is taken from a connection that is not read"
         self.replies = ReplyFlow.AWAITING_ANSWERS if self.waiting else ReplyFlow.AWAITING_FLUSH
@@ -148,9 +147,9 @@ class FlowControl:
         """The connection took requests, or runs of them."""
         self.taken += requests
 
-    def turn_is_over(self) -> bool:
-        """Whether to pause because enough was taken for this turn. Then the caller calls :meth:`on_flushed` on the next
-        turn of the loop."""
+    def pause_for_turn(self) -> bool:
+        """Whether to pause, because enough requests were taken for this turn. Then the caller calls :meth:`on_flushed`
+        on the next turn of the loop."""
         if self.taken < TURN_REQUESTS or self.replies is not _FLOWING:
             return False
         self.taken = 0
@@ -181,7 +180,7 @@ class FlowControl:
         return True
 
     def on_answered_at_once(self, size: int) -> None:
-        """Learn from a reply of ``size`` bytes: the assumed size rises at once and falls slowly."""
+        """Adapt the assumed size to a reply of ``size`` bytes: it rises at once and falls slowly."""
         fallen = self.typical - self.typical // 8
         least = fallen if fallen > TYPICAL_REPLY_MIN else TYPICAL_REPLY_MIN
         self.typical = size if size > least else least
@@ -222,15 +221,15 @@ class FlowControl:
     # -- the client ---------------------------------------------------------------------------------------
 
     def on_stalled(self, now: float) -> bool:
-        """The client no longer takes what is sent. Returns True to pause."""
+        """The client reads no replies any more. Returns True to pause."""
         if self.stalled_since is not None:
             return False
         self.stalled_since = now
         self.partial_since = None
         return True
 
-    def on_taking(self) -> bool:
-        """The client takes it again. Returns True to resume."""
+    def on_unstalled(self) -> bool:
+        """The client reads again. Returns True to resume."""
         if self.stalled_since is None:
             return False
         self.stalled_since = None
@@ -238,24 +237,25 @@ class FlowControl:
 
     # -- frames -------------------------------------------------------------------------------------------
 
-    def on_partial(self, now: float, *, progress: bool) -> None:
+    def on_partial_frame(self, now: float, *, progress: bool) -> None:
         """A part of a frame is left over; ``progress`` if bytes before it were used."""
         if not self.held and (progress or self.partial_since is None):
             self.partial_since = now
 
-    def on_whole(self) -> None:
+    def on_no_partial_frame(self) -> None:
         """No frame is incomplete, or the connection is not read from now on."""
         self.partial_since = None
 
     def silence_s(self, now: float) -> float:
-        """Seconds since a look that found something: bytes had come, a request waits, or the connection is not read.
-        0 at such a look, and at the first one."""
-        if self.heard or self.waiting or self.held:
-            self.heard, self._silent_since = False, now
+        """Seconds of silence, by the calls of this method: since the last one before which bytes had come, or at which
+        a request waited or the connection was not read."""
+        if self.has_received or self.waiting or self.held:
+            self.has_received, self._silent_since = False, now
         return now - self._silent_since
 
     def slowness(self, partial_before: float, stalled_before: float) -> Slowness | None:
-        """Why the client is too slow: since before these times its frame is incomplete, or it takes no replies."""
+        """Why the client is too slow; None if it is not. The arguments are the times since before which a frame must
+        have been incomplete, or replies unread."""
         if self.partial_since is not None and self.partial_since < partial_before:
             return Slowness.FRAME
         if self.stalled_since is not None and self.stalled_since < stalled_before:

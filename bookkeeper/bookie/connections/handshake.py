@@ -2,19 +2,19 @@
 
 ::
 
-    CLEAR --START_TLS--> SHAKING --encrypted--> ASKING --the provider knows who it is--> OPEN
-      |  \\                                         ^
-      |   `-- TLS is only offered, or off ---------'  (without a provider there is no ASKING)
+    CLEAR --START_TLS--> ENCRYPTING --encrypted--> AUTHENTICATING --the provider accepts the client--> OPEN
+      |  \\                                            ^
+      |   `-- TLS is only offered, or off ------------'  (without a provider there is no AUTHENTICATING)
       `-- anything else where TLS is required: one error, SHUT
 
 Until the handshake is done only START_TLS and AUTH are decoded. Of other frames only the envelope is read, to answer
 them.
 
 Apache's clients with SASL do not wait for the answer to START_TLS: right behind it, in clear, they send their first
-AUTH message. It is always the same, names the plugin and is otherwise empty. Where that plugin is spoken, this one
-message, and nothing else, may stand there (state EARLY); it is answered when the connection is encrypted. So somebody
-in between can add no more than what the client sends anyway. The answer to START_TLS waits for it, so that TLS begins
-behind it; but not long, since other clients send none.
+AUTH message. It is always the same: it names the plugin and has no payload. A bookie with that plugin accepts this one
+message in clear, and nothing else (state EARLY), and answers it when the connection is encrypted. So an attacker in
+between can insert only what the client sends anyway. The answer to START_TLS waits for the message for a short time,
+because TLS must begin behind it, and other clients send none.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class HandshakeState(Enum):
 
     CLEAR = "before the first message"
     EARLY = "after START_TLS, before a first message that may follow in clear"
-    SHAKING = "in the TLS handshake"
-    ASKING = "in the authentication exchange"
+    ENCRYPTING = "in the TLS handshake"
+    AUTHENTICATING = "in the authentication exchange"
     OPEN = "served"
     SHUT = "refused"
 
@@ -65,7 +65,7 @@ class BeginTls:
 
 @dataclass(frozen=True, slots=True)
 class AwaitEarly:
-    """Drop ``used`` bytes; look on, and if nothing comes soon, call :meth:`Handshake.go_on`."""
+    """Drop ``used`` bytes. If nothing follows soon, call :meth:`Handshake.on_no_early_message`."""
 
     used: int
 
@@ -100,7 +100,7 @@ class Handshake:
     """The handshake of one connection."""
 
     __slots__ = (
-        "_asks",
+        "_authenticates",
         "_denied",
         "_early",
         "_identified",
@@ -112,25 +112,26 @@ class Handshake:
         "state",
     )
 
-    def __init__(self, mode: str, *, asks: bool, early: str | None = None) -> None:
-        """``mode`` is that of :class:`bookkeeper.net.tls.ServerTls`. With ``asks`` clients must send AUTH messages;
-        ``early`` is the plugin whose first one may come in clear behind START_TLS."""
-        assert early is None or asks, "who would answer it?"
+    def __init__(self, mode: str, *, authenticates: bool, early: str | None = None) -> None:
+        """``mode`` is that of :class:`bookkeeper.net.tls.ServerTls`. With ``authenticates`` clients must send AUTH
+        messages; ``early`` is the plugin whose first one may come in clear behind START_TLS."""
+        assert early is None or authenticates, "an early message, and nobody to answer it"
         self._mode = mode
         self._early = early
         self._reply = b""
         self.early: wire.RequestHeader | None = None
-        """The header of such a message, which is to be answered when the connection is encrypted."""
-        self._asks = asks
+        """The header of the early message, to be answered when the connection is encrypted."""
+        self._authenticates = authenticates
         self._denied = False
         self._identified = False
         self._tls_done = False
         self._v2 = False
         self.state = HandshakeState.CLEAR
 
-    def look(self, buffer: Buffer, start: int, end: int) -> Step:
-        """Decide what to do about ``buffer[start:end]``. Not called while a handshake or an answer is awaited."""
-        assert self.state in (HandshakeState.CLEAR, HandshakeState.EARLY, HandshakeState.ASKING), self.state
+    def next_step(self, buffer: Buffer, start: int, end: int) -> Step:
+        """What to do about the received bytes ``buffer[start:end]``. Not called during a TLS handshake, or while the
+        provider works."""
+        assert self.state in (HandshakeState.CLEAR, HandshakeState.EARLY, HandshakeState.AUTHENTICATING), self.state
         if end - start < _LENGTH.size:
             return NeedBytes()
         (length,) = _LENGTH.unpack_from(buffer, start)
@@ -141,14 +142,14 @@ class Handshake:
         header = envelope.header_of(head, v2_only=self._v2)
         is_early = self.state is HandshakeState.EARLY
         if is_early and (header is None or header.op is not Operation.AUTH or length > EARLY_MAX):
-            return self._not_early()
+            return self._refuse_clear_bytes()
         if self.state is HandshakeState.CLEAR and not self._begins_tls(header):
             if self._mode == "required":
                 return self._refuse(header, head, "it sent an unencrypted request, and the bookie requires TLS")
-            if not self._asks:
+            if not self._authenticates:
                 self.state = HandshakeState.OPEN
                 return Admit()
-            self.state = HandshakeState.ASKING
+            self.state = HandshakeState.AUTHENTICATING
         if self._denied:
             return self._refuse(header, head, "tls.allow and tls.roles do not admit its certificate")
         if header is None or header.op not in (Operation.AUTH, Operation.START_TLS):
@@ -159,48 +160,50 @@ class Handshake:
             return NeedBytes()
         return self._decode(bytes(memoryview(buffer)[begin : begin + length]), header, head)
 
-    def encrypted(self, *, admitted: bool) -> bool:
+    def on_encrypted(self, *, admitted: bool) -> bool:
         """The TLS handshake is done. Returns whether requests may come now.
 
-        A client whose certificate is not ``admitted`` is told so when it sends a request (X5).
+        A client whose certificate is not ``admitted`` gets an error for its first request (X5).
         """
-        if self.state is not HandshakeState.SHAKING:  # it was shut meanwhile
+        if self.state is not HandshakeState.ENCRYPTING:  # it was shut meanwhile
             return False
         self._tls_done = True
         self._denied = not admitted
-        opens = admitted and not self._asks
-        self.state = HandshakeState.OPEN if opens else HandshakeState.ASKING
+        opens = admitted and not self._authenticates
+        self.state = HandshakeState.OPEN if opens else HandshakeState.AUTHENTICATING
         return opens
 
-    def go_on(self) -> BeginTls:
+    def on_no_early_message(self) -> BeginTls:
         """No message has followed START_TLS in clear."""
         assert self.state is HandshakeState.EARLY, self.state
-        self.state = HandshakeState.SHAKING
+        self.state = HandshakeState.ENCRYPTING
         return BeginTls(self._reply, 0)
 
-    def known(self) -> None:
-        """The provider knows who the client is."""
-        assert self.state is HandshakeState.ASKING, self.state
+    def on_authenticated(self) -> None:
+        """The provider has authenticated the client."""
+        assert self.state is HandshakeState.AUTHENTICATING, self.state
         self._identified = True
         self.state = HandshakeState.OPEN
 
     def shut(self) -> None:
-        """Take nothing more."""
+        """Accept nothing more."""
         self.state = HandshakeState.SHUT
 
     def validate_state(self) -> None:
         """What must hold between any two calls. For tests."""
         state, mode = self.state, self._mode
-        assert mode != "off" or not (self._tls_done or state is HandshakeState.SHAKING), "TLS where there is none"
-        assert not self._tls_done or state not in (HandshakeState.CLEAR, HandshakeState.SHAKING), "TLS a second time"
-        assert not self._denied or state in (HandshakeState.ASKING, HandshakeState.SHUT), "a denied client is served"
+        assert mode != "off" or not (self._tls_done or state is HandshakeState.ENCRYPTING), "TLS where there is none"
+        assert not self._tls_done or state not in (HandshakeState.CLEAR, HandshakeState.ENCRYPTING), "TLS a second time"
+        assert not self._denied or state in (HandshakeState.AUTHENTICATING, HandshakeState.SHUT), (
+            "a denied client is served"
+        )
         assert self._early is not None or (state is not HandshakeState.EARLY and self.early is None), "too early"
-        if state in (HandshakeState.ASKING, HandshakeState.OPEN):
-            assert mode != "required" or self._tls_done, "let on in clear text where TLS is required"
-        if state is HandshakeState.ASKING:
-            assert self._asks or self._denied, "nobody asks this client, and nobody will let it in"
+        if state in (HandshakeState.AUTHENTICATING, HandshakeState.OPEN):
+            assert mode != "required" or self._tls_done, "served in clear where TLS is required"
+        if state is HandshakeState.AUTHENTICATING:
+            assert self._authenticates or self._denied, "no provider will admit this client"
         if state is HandshakeState.OPEN:
-            assert self._identified or not self._asks, "served before the provider knows who it is"
+            assert self._identified or not self._authenticates, "served before it is authenticated"
 
     def _begins_tls(self, header: wire.RequestHeader | None) -> bool:
         return self._mode != "off" and header is not None and header.op is Operation.START_TLS
@@ -213,7 +216,7 @@ class Handshake:
         except MalformedFrameError as error:
             return self._refuse(None, head, str(error))
         if isinstance(decoded, wire.RefusedFrame) and self.state is HandshakeState.EARLY:
-            return self._not_early()
+            return self._refuse_clear_bytes()
         if isinstance(decoded, wire.RefusedFrame):
             return self._refuse(header, head, "it sent a message without content")
         self._v2 = detector.v2
@@ -225,14 +228,14 @@ class Handshake:
                 if self._early is not None:
                     self.state, self._reply = HandshakeState.EARLY, reply
                     return AwaitEarly(used)
-                self.state = HandshakeState.SHAKING
+                self.state = HandshakeState.ENCRYPTING
                 return BeginTls(reply, used)
             case wire.Auth() if self.state is HandshakeState.EARLY:
                 if request.plugin != self._early or request.payload:
-                    return self._not_early()
-                self.state, self.early = HandshakeState.SHAKING, header
+                    return self._refuse_clear_bytes()
+                self.state, self.early = HandshakeState.ENCRYPTING, header
                 return BeginTls(self._reply, used)
-            case wire.Auth() if self.state is HandshakeState.ASKING:
+            case wire.Auth() if self.state is HandshakeState.AUTHENTICATING:
                 return AskProvider(header, request.plugin, request.payload, used)
             case wire.StartTls():
                 self.state = HandshakeState.SHUT
@@ -241,8 +244,8 @@ class Handshake:
             case _:
                 return self._refuse(header, head, f"it sent {header.op.name} at the wrong time")
 
-    def _not_early(self) -> Reject:
-        """Nobody is answered in clear after START_TLS."""
+    def _refuse_clear_bytes(self) -> Reject:
+        """Refuse without a reply: nothing is sent in clear after START_TLS."""
         self.state = HandshakeState.SHUT
         return Reject(None, "unencrypted bytes came after START_TLS, where TLS must begin")
 

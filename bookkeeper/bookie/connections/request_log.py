@@ -1,7 +1,7 @@
 """Log lines about requests that were refused, failed or took long.
 
-Each line has a request id, which the client's own lines have, too: what it calls the operation, or else its address and
-the number of the request on its connection (``HOST:PORT/17``; ``HOST:PORT/3:40`` is entry 40 of its writer 3).
+Each line has a request id that the client's own log has, too: the client's name for the operation, or else its address
+and the number of the request on its connection (``HOST:PORT/17``; ``HOST:PORT/3:40`` is entry 40 of its writer 3).
 
 A v3 request may carry pairs of text (``requestContext``), which a Java client takes from its logging context: for
 instance a user or a job. The client chooses them, so the log escapes, cuts and limits them. There is at most one line a
@@ -40,31 +40,33 @@ class RequestLog:
         self._now = now
         self._limit = RateLimit()
 
-    def request(
+    def log_request(
         self, peer: str, header: wire.RequestHeader, request: wire.Request | None, status: Status, took: float
     ) -> None:
-        """A request is answered after ``took`` seconds; ``request`` is None if it was not understood."""
+        """A request is answered after ``took`` seconds; ``log_request`` is None if it was not understood."""
         slow = took >= SLOW_S and not (isinstance(request, wire.ReadEntry) and request.long_poll)
         if status in ANSWERED and not slow:
             return
-        what = f"{header.op.name}{_of(request)} from {peer}"
-        self._line(status, what, lambda: request_id(peer, header), took, header.context)
+        what = f"{header.op.name}{_subject_of(request)} from {peer}"
+        self._log_line(status, what, lambda: request_id(peer, header), took, header.context)
 
-    def run(self, peer: str, run: Run, adds: Adds, status: Status, took: float) -> None:
+    def log_run(self, peer: str, run: Run, adds: Adds, status: Status, took: float) -> None:
         """A run of plain adds is answered with ``status`` after ``took`` seconds."""
         if status is Status.OK and took < SLOW_S:
             return
         first = adds.entry_ids[run.i0]
         what = f"ADD of entries {first} to {first + run.i1 - run.i0 - 1} of ledger {run.ledger_id} from {peer}"
-        self._line(status, what, lambda: _id_of_run(peer, run, adds), took, ())
+        self._log_line(status, what, lambda: _id_of_run(peer, run, adds), took, ())
 
-    def _line(self, status: Status, what: str, named: Callable[[], str], took: float, context: wire.Context) -> None:
+    def _log_line(
+        self, status: Status, what: str, named: Callable[[], str], took: float, context: wire.Context
+    ) -> None:
         kind = _kind(status)
         left_out = self._limit.admit(self._now(), kind)
         if left_out is None:
             return
         more = f" (not logged since the last such line: {left_out})" if left_out else ""
-        told = f" [{shown(context)}]" if context else ""
+        told = f" [{printable(context)}]" if context else ""
         level = logging.INFO if status is Status.FENCED else logging.WARNING
         name, ms = named(), took * 1000
         fields = {"request_id": name, "status": status.name, "took_ms": round(ms, 1)}
@@ -73,8 +75,8 @@ class RequestLog:
 
 
 def request_id(peer: str, header: wire.RequestHeader) -> str:
-    """How logs name a request: what its client calls the operation, or else by its number on the connection from
-    ``peer``. A client that calls two operations alike misleads whoever reads, and nobody else."""
+    """The id of a request in logs: the client's name for the operation, or else its number on the connection from
+    ``peer``. The client chooses the name, so it need not be unique, and nothing depends on it."""
     for key, value in header.context:
         if key == wire.REQUEST_ID and value:
             return _escaped(value)
@@ -104,7 +106,7 @@ def _kind(status: Status) -> str:
     return "slow" if status in ANSWERED else "failed" if status in _FAILED else "refused"
 
 
-def shown(context: wire.Context) -> str:
+def printable(context: wire.Context) -> str:
     """Pairs of text as one line of printable ASCII. A client cannot forge quotation marks or brackets."""
     text = ", ".join(f'{_escaped(key)}="{_escaped(value)}"' for key, value in context)
     return text if len(text) <= CONTEXT_MAX else text[: CONTEXT_MAX - 3] + "..."
@@ -114,7 +116,7 @@ def _escaped(text: bytes) -> str:
     return "".join(chr(byte) if 32 <= byte < 127 and byte not in b'"\\[]' else f"\\x{byte:02x}" for byte in text)
 
 
-def _of(request: wire.Request | None) -> str:
+def _subject_of(request: wire.Request | None) -> str:
     match request:
         case wire.AddEntry() | wire.ReadEntry():
             return f" of entry {request.entry_id} of ledger {request.ledger_id}"

@@ -33,45 +33,45 @@ CROWDED_FRAME_S: Final = 2.0
 CROWDED_SWEEP_S: Final = 0.5
 """Seconds between two checks for slow clients while somebody waits for memory."""
 
-CROWD: Final = 500
+ENDED_CONNECTIONS_MAX: Final = 500
 """Freed memory goes back to the system after this many connections have ended."""
 
-CROWD_BYTES: Final = 16 * 1024 * 1024
+RELEASED_BYTES_MAX: Final = 16 * 1024 * 1024
 """Freed memory goes back to the system after unfinished frames have released this many bytes."""
 
-GOODBYE_S: Final = 1.0
-"""Seconds that a stopping bookie waits for connections to end properly; then it cuts them off."""
+CLOSE_GRACE_S: Final = 1.0
+"""Seconds that a stopping bookie waits for connections to close in order; then it cuts them off."""
 
-_BESIDES: Final = 4096
-"""Bytes beyond those of a chunk, so that its records have room in any case."""
+_SLACK: Final = 4096
+"""Bytes more than a chunk has, so that its records fit in any case."""
 
-_WHY: Final = {
+_REASONS: Final = {
     Slowness.FRAME: "it did not send the rest of a frame in time",
     Slowness.REPLIES: "it did not read its replies in time",
 }
 
 
 class OpenConnection(Protocol):
-    """What is asked of a connection, whatever it says to its client."""
+    """A connection, as the others of its bookie see it."""
 
     host: str
     """The peer's address, for log lines."""
     account: str
-    """The address as it counts (:func:`~bookkeeper.ids.counted_address`)."""
+    """The peer's address as limits count it (:func:`~bookkeeper.ids.counted_address`)."""
     flow: FlowControl
     share: Share | None
     """What its client has in progress."""
 
     def on_access(self) -> None:
-        """What its client may do has changed."""
+        """The permissions of its client may have changed."""
 
     @property
     def keeps_memory(self) -> bool:
-        """Does it keep more of an unfinished frame than every connection may?"""
+        """Whether it holds more of an unfinished frame than every connection may."""
 
     @property
-    def waits(self) -> bool:
-        """Does its client wait for news of a ledger, in a long poll?"""
+    def is_polling(self) -> bool:
+        """Whether its client waits in a long poll."""
 
     def close(self, error: BaseException | None = None) -> None:
         """End after what was written is sent."""
@@ -96,32 +96,34 @@ class Connections:
         slow_frame_s: float,
         idle_s: float = math.inf,
         receive_bytes: int = NO_LIMIT,
-        give_back: Callable[[], object] = lambda: None,
+        return_memory: Callable[[], object] = lambda: None,
         audit: ConnectionAudit | None = None,
         access: LedgerPermissions | None = None,
     ) -> None:
-        """``access`` knows what clients may do; None: everything. ``give_back`` returns freed memory to the system. It
-        is called after many connections have ended.
-
-        After ``idle_s`` seconds without a byte from its client, and without a request that waits, a connection is
-        closed: there is no client any more that needs it, or it makes another one."""
+        """
+        Args:
+            idle_s: a connection is closed after so many seconds without a byte from its client and without a request
+                that waits; a client that needs one connects again.
+            return_memory: gives freed memory back to the system; called after many connections have ended.
+            access: decides what clients may do; None: everything.
+        """
         self.bookie = bookie
         self.admission = admission
         self.counts = ServerMetrics(metrics)
         self.frame_max = frame_max
         self.connections: dict[OpenConnection, None] = {}
-        self._scratch = bytearray(RECEIVE_BUFFER + _BESIDES)
+        self._scratch = bytearray(RECEIVE_BUFFER + _SLACK)
         self.memory = ReceiveMemory(receive_bytes)
-        self._give_back = give_back
+        self._return_memory = return_memory
         self._ended = 0
         """Connections that have ended since memory was last given back."""
         self._connections_max = connections_max
         self._per_host_max = connections_per_host_max
         self._per_principal_max = connections_per_principal_max
         self._per_principal: Counter[str] = Counter()
-        """By name: one with several certificates or tokens, of other roles, is one."""
+        """How many connections each principal has, by name, whatever its credentials and roles."""
         self._principals: dict[OpenConnection, Principal] = {}
-        """Whose each connection is, once its client is known."""
+        """The client of each connection, once it is known."""
         self._per_host: Counter[str] = Counter()
         self._slow_frame_s = slow_frame_s
         self._idle_s = idle_s
@@ -130,18 +132,18 @@ class Connections:
         self.access = access
         if access is not None:
             access.on_change(self._on_access)
-            admission.set_shares(access.is_on)
-        self.complaints = RateLimitedLogger(log, lambda: asyncio.get_running_loop().time())
-        self.requests = RequestLog(lambda: asyncio.get_running_loop().time())
+            admission.enforce_shares(access.is_on)
+        self.warnings = RateLimitedLogger(log, lambda: asyncio.get_running_loop().time())
+        self.request_log = RequestLog(lambda: asyncio.get_running_loop().time())
 
     def scratch(self, chunk: int) -> bytearray:
-        """Where the records of a chunk of so many bytes are built, which take less; the engine copies them before
-        the next chunk comes. Memory for the largest frame is taken with the first chunk that needs more than usual."""
-        if chunk + _BESIDES > len(self._scratch):
-            self._scratch = bytearray(max(chunk, self.frame_max) + _BESIDES)
+        """Shared memory for the records of a chunk of so many bytes, valid until the next chunk: the engine copies
+        them. It grows to the size of the largest frame with the first chunk that needs more than usual."""
+        if chunk + _SLACK > len(self._scratch):
+            self._scratch = bytearray(max(chunk, self.frame_max) + _SLACK)
         return self._scratch
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Watch for clients that are too slow, until :meth:`close`."""
         self._sweep_later()
 
@@ -153,29 +155,29 @@ class Connections:
         for connection in list(self.connections):
             connection.close()
 
-    async def hang_up(self) -> None:
-        """Close every connection and wait for its end. Encrypted ones get time to close TLS, then they are cut off."""
+    async def close_and_wait(self) -> None:
+        """Close every connection and wait for its end, for ``CLOSE_GRACE_S`` at most; then cut it off."""
         loop = asyncio.get_running_loop()
         if self.bookie.ledger_keys is not None:
             self.bookie.ledger_keys.close()
         if self.access is not None:
             self.access.close()
         self.close()
-        end = loop.time() + GOODBYE_S
+        end = loop.time() + CLOSE_GRACE_S
         while self.connections and loop.time() < end:  # noqa: ASYNC110  # seldom, and soon over
             await asyncio.sleep(0.001)
         for connection in list(self.connections):
             connection.abort()
-        while self.connections and loop.time() < end + GOODBYE_S:  # noqa: ASYNC110
+        while self.connections and loop.time() < end + CLOSE_GRACE_S:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
 
-    # -- what connections tell ----------------------------------------------------------------------------
+    # -- reports of connections ---------------------------------------------------------------------------
 
-    def opened(self, connection: OpenConnection) -> bool:
+    def on_opened(self, connection: OpenConnection) -> bool:
         """Count a new connection. Returns False if too many are open."""
         if len(self.connections) >= self._connections_max or self._per_host[connection.account] >= self._per_host_max:
             self.counts.connections_refused.add()
-            self.complaints.warning(
+            self.warnings.warning(
                 "refused a connection from %s: too many are open, in all or from that address", connection.host
             )
             return False
@@ -184,9 +186,9 @@ class Connections:
         self.counts.connections.value = len(self.connections)
         return True
 
-    def admitted(self, connection: OpenConnection, who: Principal) -> bool:
-        """Count a connection whose client is known now. Returns False if he has too many: where the access policy is
-        followed, one principal does not take the connections of the others."""
+    def on_admitted(self, connection: OpenConnection, who: Principal) -> bool:
+        """Count a connection whose client is now known. Returns False if that principal has too many: where the access
+        policy is on, one principal cannot use up the connections of the others."""
         follows = self.access is not None and self.access.is_on and who != NOBODY
         if follows and self._per_principal[who.name] >= self._per_principal_max:
             self.counts.connections_refused.add()
@@ -197,7 +199,7 @@ class Connections:
         self._per_principal[who.name] += 1
         return True
 
-    def ended(self, connection: OpenConnection, error: BaseException | None) -> None:
+    def on_ended(self, connection: OpenConnection, error: BaseException | None) -> None:
         if connection not in self.connections:
             return
         del self.connections[connection]
@@ -212,10 +214,10 @@ class Connections:
         self.counts.connections.value = len(self.connections)
         if isinstance(error, MalformedFrameError):
             self.counts.malformed.add()
-            self.complaints.warning("closed the connection from %s: %.200s", connection.host, error)
+            self.warnings.warning("closed the connection from %s: %.200s", connection.host, error)
 
     def _on_access(self) -> None:
-        self.admission.set_shares(self.access is not None and self.access.is_on)
+        self.admission.enforce_shares(self.access is not None and self.access.is_on)
         for connection in list(self.connections):
             connection.on_access()
 
@@ -234,20 +236,18 @@ class Connections:
             slowness = connection.flow.slowness(crowded if connection.keeps_memory else limit, limit)
             if slowness is not None:
                 self.counts.too_slow.add()
-                self.complaints.warning("closed the connection from %s: %s", connection.host, _WHY[slowness])
-                connection.abort(TimeoutError(_WHY[slowness]))
-            elif not connection.waits and connection.flow.silence_s(now) >= self._idle_s:
+                self.warnings.warning("closed the connection from %s: %s", connection.host, _REASONS[slowness])
+                connection.abort(TimeoutError(_REASONS[slowness]))
+            elif not connection.is_polling and connection.flow.silence_s(now) >= self._idle_s:
                 self.counts.idle.add()
                 connection.close()
-        self._tidy_memory()
+        self._return_freed_memory()
         self._sweep_later()
 
-    def _tidy_memory(self) -> None:
-        """Give memory back to the system after many connections have ended.
-
-        Otherwise the process keeps freed memory that lies between memory in use. A few connections are not worth it.
-        """
+    def _return_freed_memory(self) -> None:
+        """Give memory back to the system after many connections have ended: the process would keep freed memory that
+        lies between memory in use."""
         memory = self.memory
-        if self._ended >= CROWD or memory.peak - memory.held >= CROWD_BYTES:
+        if self._ended >= ENDED_CONNECTIONS_MAX or memory.peak - memory.held >= RELEASED_BYTES_MAX:
             self._ended, memory.peak = 0, memory.held
-            self._give_back()
+            self._return_memory()

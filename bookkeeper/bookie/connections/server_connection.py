@@ -1,6 +1,6 @@
 """The shell around :class:`~bookkeeper.bookie.bookie.Bookie` for one connection: it cuts frames and sends replies.
 
-The life of a plain add: a chunk arrives in a connection's buffer; ``codec.split_adds`` cuts it into runs with their
+A plain add: a chunk arrives in a connection's buffer; ``codec.split_adds`` cuts it into runs with their
 disk records and their replies; the bookie checks each run once; the engine takes the records; when their group
 is durable, the replies of the chunk leave in one write. The replies of deferred adds leave when the engine has the
 records. Other frames go through the wire's codec to ``Bookie.handle``, in the order in which they came.
@@ -19,8 +19,8 @@ from typing import Final
 
 from bookkeeper import codec, wire
 from bookkeeper.access.principal import NOBODY, Principal
-from bookkeeper.bookie.connections.add_chunk import ChunkCutter, alone, extend, replies_of
-from bookkeeper.bookie.connections.admission import READ_CHARGE, Share, goes_first, reply_charge
+from bookkeeper.bookie.connections.add_chunk import ChunkCutter, add_range, copy_run, replies_of
+from bookkeeper.bookie.connections.admission import READ_CHARGE, Share, may_use_reserve, reply_charge
 from bookkeeper.bookie.connections.connection_access import ConnectionAccess
 from bookkeeper.bookie.connections.flow_control import TURN_REQUESTS, UNSENT_HIGH, FlowControl, ReplyFlow
 from bookkeeper.bookie.connections.request_log import ANSWERED, SLOW_S
@@ -45,71 +45,71 @@ class ServerConnection(FrameProtocol):
         self.bookie = server.bookie
         self.admission = server.admission
         self.share: Share | None = None
-        """What its client has in progress over all connections; None: he is not known."""
+        """What its client has in progress over all connections; None: the client is not authenticated."""
         self.counts = server.counts
         self.detector = wire.DialectDetector()
         self.flow = FlowControl()
         self.host = ""
         self.principal: Principal = NOBODY
-        """Who the client is. It does not change after the handshake."""
+        """The client. It does not change after the handshake."""
         self.fences_noted: dict[LedgerId, None] = {}
-        """Ledgers whose fence the audit log has from this connection."""
+        """Ledgers whose fence by this connection is in the audit log."""
         self.access: ConnectionAccess | None = None
-        """What the client may do; None: it is not asked."""
+        """What the client may do; None: everything."""
         self._polls: dict[Callable[[wire.Reply], None], LedgerId] = {}
-        """Long polls that wait, and for which ledger. They end with the connection."""
+        """The replies of long polls that wait, and their ledgers. They end with the connection."""
         self._reads = False
         """Whether the previous chunk began with plain reads."""
-        self._lazy_replies = 0  # that come behind those of adds
+        self._lazy_replies = 0  # notices whose replies follow those of adds
         self._cutter = ChunkCutter(server.frame_max, server.bookie.engine.landing, server.scratch)
-        self._now: Callable[[], float] = lambda: 0.0
+        self._time: Callable[[], float] = lambda: 0.0
 
     # -- the connection's life ----------------------------------------------------------------------------
 
     def on_open(self) -> None:
         assert self._transport is not None and self._loop is not None
-        self._now = self._loop.time
+        self._time = self._loop.time
         name = self._transport.get_extra_info("peername")
         self.host = str(name[0]) if isinstance(name, tuple) and name else ""
         self.account = counted_address(self.host)
-        if not self.server.opened(self):
+        if not self.server.on_opened(self):
             self.abort()
         self.on_access()
 
     def on_closed(self, error: BaseException | None) -> None:
         self.admission.forget(self, self.share)
-        self.server.ended(self, error)
+        self.server.on_ended(self, error)
         for reply in list(self._polls):
             self.bookie.drop_poll(reply)
 
     def on_access(self) -> None:
-        """What was allowed counts no more: ask again. A long poll that is not allowed any more ends."""
+        """Drop the cached permissions. A long poll that is not allowed any more ends."""
         control = self.server.access
         if control is None or not control.is_on:
             self.access = None
             return
-        self.access = ConnectionAccess(self, control, self.server.audit, self.server.complaints, self._now)
+        self.access = ConnectionAccess(self, control, self.server.audit, self.server.warnings, self._time)
         for reply, ledger_id in list(self._polls.items()):
-            if not self.access.may(ledger_id, READ):
+            if not self.access.is_allowed(ledger_id, READ):
                 self.bookie.drop_poll(reply, Status.UNAUTHORIZED)
 
     @property
-    def waits(self) -> bool:
+    def is_polling(self) -> bool:
         """Whether its client waits in a long poll."""
         return bool(self._polls)
 
     def on_writable(self, writable: bool) -> None:
         """Stop reading from a client that does not read its replies."""
-        if not writable and self.flow.on_stalled(self._now()):
+        if not writable and self.flow.on_stalled(self._time()):
             self.pause_reading()
-        elif writable and self.flow.on_taking():
+        elif writable and self.flow.on_unstalled():
             self.resume_reading()
 
     # -- requests -----------------------------------------------------------------------------------------
 
     def on_bytes(self, buffer: bytearray, start: int, end: int) -> int:
         used = start
-        self.flow.heard = True
+        self.flow.has_received = True
         if self._reads:  # this chunk probably begins like the previous one
             used = self._take_reads(buffer, start, end)
             self._reads = used > start
@@ -117,13 +117,13 @@ class ServerConnection(FrameProtocol):
             used = self._take_frames(buffer, used, end)
         flow = self.flow
         if used < end:
-            flow.on_partial(self._now(), progress=used > start)
+            flow.on_partial_frame(self._time(), progress=used > start)
         else:
-            flow.on_whole()
+            flow.on_no_partial_frame()
         if flow.on_chunk_end(crowded=not self.closed and self.admission.is_crowded_for(self.share)):
             self.admission.wait(self, self._on_room, self.share)
             self.pause_reading()
-        if flow.taken >= TURN_REQUESTS and flow.turn_is_over():
+        if flow.taken >= TURN_REQUESTS and flow.pause_for_turn():
             self._yield_turn()
         return used - start
 
@@ -132,7 +132,7 @@ class ServerConnection(FrameProtocol):
             self.resume_reading()
 
     def _take_frames(self, buffer: bytearray, start: int, end: int) -> int:
-        """Take whatever frames there are. Returns where the rest begins.
+        """Handle all complete frames. Returns where the rest begins.
 
         Raises:
             MalformedFrameError: the rest does not begin with a frame.
@@ -142,38 +142,38 @@ class ServerConnection(FrameProtocol):
         if not adds.slow:
             self.detector.v2 = adds.v2
             if adds.runs:
-                self._take(adds, 0, len(adds.runs))
+                self._take_runs(adds, 0, len(adds.runs))
         else:
-            used = self._in_order(buffer, adds)
+            used = self._take_in_order(buffer, adds)
         if adds.error is not None and used == adds.used:
             raise adds.error
         return used
 
     def pause_reading(self) -> None:
-        self.flow.on_whole()  # while this side does not read, no time counts against the client
+        self.flow.on_no_partial_frame()  # while this side does not read, no time counts against the client
         super().pause_reading()
 
-    def _in_order(self, buffer: bytearray, adds: Adds) -> int:
-        """Take runs and other frames in the order in which they came; stop early when too many replies are unread."""
+    def _take_in_order(self, buffer: bytearray, adds: Adds) -> int:
+        """Handle runs and other frames in the order in which they came; stop early when too many replies are unread."""
         done = used = 0
         for (frame_start, frame_end), after in zip(adds.slow, adds.slow_after, strict=True):
             if frame_start < used:
                 continue  # a read that was taken together with earlier ones
             if after > done:  # first: what is returned below counts them as used
-                self._take(adds, done, after)
+                self._take_runs(adds, done, after)
                 done = after
-            if self.flow.owes_too_much(self.unsent):
+            if self.flow.pause_for_replies(self.unsent):
                 self._await_replies()
                 return frame_start - 4
             used = self._take_reads(buffer, frame_start - 4, adds.used)
             if self.reading_paused:
                 return used
             if used < frame_start:
-                self._general(bytes(memoryview(buffer)[frame_start:frame_end]))
+                self._handle_frame(bytes(memoryview(buffer)[frame_start:frame_end]))
             else:
                 self._reads = True
         if len(adds.runs) > done:
-            self._take(adds, done, len(adds.runs))
+            self._take_runs(adds, done, len(adds.runs))
         self.detector.v2 = adds.v2
         return adds.used
 
@@ -194,34 +194,35 @@ class ServerConnection(FrameProtocol):
         if self.flow.on_flushed():
             self.resume_reading()
 
-    def _take(self, adds: Adds, first_run: int, end_run: int) -> None:
+    def _take_runs(self, adds: Adds, first_run: int, end_run: int) -> None:
         """Hand runs to the bookie. Their replies leave when they are durable; deferred and refused ones at once."""
         chosen = adds.runs[first_run:end_run]
         reserved = chosen[0].recovery
         for at in range(1, len(chosen)):
             if chosen[at].recovery is not reserved:  # each kind by itself: they are admitted by different limits
-                self._take(adds, first_run, first_run + at)
-                self._take(adds, first_run + at, end_run)
+                self._take_runs(adds, first_run, first_run + at)
+                self._take_runs(adds, first_run + at, end_run)
                 return
         self.flow.on_taken(len(chosen))
         i0, i1 = chosen[0].i0, chosen[-1].i1
         charge = adds.record_ends[i1 - 1] - (adds.record_ends[i0 - 1] if i0 else adds.record_start)
-        counts = self.counts
         if not reserved:
             self.flow.on_charged()
         if not self.admission.admit(charge, reserved=reserved, share=self.share):
-            counts.adds_refused.add(i1 - i0)
+            self.counts.adds_refused.add(i1 - i0)
             self.write(codec.fail_acks(adds.acks, adds.ack_ends, i0, i1, Status.TOO_MANY_REQUESTS))
             return
         if self.access is not None:
-            chosen, charge = self._allowed(self.access, adds, chosen, charge)
+            chosen, charge = self._select_permitted(self.access, adds, chosen, charge)
         if self.bookie.verifies and chosen:
-            chosen, charge = self._ask_first(adds, chosen, charge)
+            chosen, charge = self._select_verified(adds, chosen, charge)
         if chosen:
             self._store(adds, chosen, charge)
 
-    def _allowed(self, access: ConnectionAccess, adds: Adds, chosen: list[Run], charge: int) -> tuple[list[Run], int]:
-        """Refuse the runs that the client may not add, and set aside those whose ledger's owner is not known yet.
+    def _select_permitted(
+        self, access: ConnectionAccess, adds: Adds, chosen: list[Run], charge: int
+    ) -> tuple[list[Run], int]:
+        """Refuse the runs that the client may not add, and let those wait whose ledger's owner is not known yet.
 
         Returns the other runs and their charge.
         """
@@ -231,36 +232,36 @@ class ServerConnection(FrameProtocol):
             if status is _OK:
                 rest.append(run)
                 continue
-            one = alone(adds, run)
+            one = copy_run(adds, run)
             charge -= len(one.records)
             if status is None:
-                access.ask_run(run, partial(self._on_permitted, one))
+                access.resolve_run(run, partial(self._on_permitted, one))
             else:
                 self._refuse_run(one, status)
         return rest, charge
 
     def _on_permitted(self, adds: Adds, status: Status) -> None:
-        """Go on with a run that waited for permission, or refuse it."""
+        """Store or refuse a run that waited for permission."""
         if status is _OK and self.access is not None:
-            status = self.access.within_quota(adds.runs[0], adds)
+            status = self.access.charge_run(adds.runs[0], adds)
         if status is not _OK:
             self._refuse_run(adds, status)
             return
         chosen, charge = adds.runs, len(adds.records)
         if self.bookie.verifies:
-            chosen, charge = self._ask_first(adds, chosen, charge)
+            chosen, charge = self._select_verified(adds, chosen, charge)
         if chosen:
             self._store(adds, chosen, charge)
 
     def _refuse_run(self, adds: Adds, status: Status) -> None:
-        """Answer a run that was admitted, and is not taken."""
+        """Refuse a run that was admitted."""
         count = len(adds.ack_ends)
         self.admission.release(len(adds.records), self.share)
         self.counts.adds_refused.add(count)
         self.write(codec.fail_acks(adds.acks, adds.ack_ends, 0, count, status))
 
-    def _ask_first(self, adds: Adds, chosen: list[Run], charge: int) -> tuple[list[Run], int]:
-        """Set aside the runs whose ledgers must first be looked up in the metadata.
+    def _select_verified(self, adds: Adds, chosen: list[Run], charge: int) -> tuple[list[Run], int]:
+        """Let the runs wait whose ledgers must first be looked up in the metadata.
 
         Returns the other runs and their charge.
         """
@@ -270,12 +271,12 @@ class ServerConnection(FrameProtocol):
             if not self.bookie.must_verify(ledger_id, regular=regular):
                 rest.append(run)
                 continue
-            one = alone(adds, run)
+            one = copy_run(adds, run)
             charge -= len(one.records)
-            self.bookie.verify(ledger_id, run.master_key, partial(self._on_looked_up, one), regular=regular)
+            self.bookie.verify(ledger_id, run.master_key, partial(self._on_verified, one), regular=regular)
         return rest, charge
 
-    def _on_looked_up(self, adds: Adds, status: Status) -> None:
+    def _on_verified(self, adds: Adds, status: Status) -> None:
         """Store or refuse a run that waited for the metadata."""
         if status is Status.NO_LEDGER:
             status = Status.FENCED  # to an add a ledger without metadata is a deleted one
@@ -283,7 +284,7 @@ class ServerConnection(FrameProtocol):
             self._store(adds, adds.runs, len(adds.records))
             return
         if status is Status.UNAUTHORIZED:
-            self.server.audit.wrong_key(self, "ADD", adds.runs[0].ledger_id)
+            self.server.audit.note_wrong_key(self, "ADD", adds.runs[0].ledger_id)
         self._refuse_run(adds, status)
 
     def _store(self, adds: Adds, chosen: list[Run], charge: int) -> None:
@@ -298,14 +299,14 @@ class ServerConnection(FrameProtocol):
                 accepted += run.i1 - run.i0
                 if run.deferred:
                     deferred += run.i1 - run.i0
-                    extend(stored, run)
+                    add_range(stored, run)
                 else:
-                    extend(taken, run)
+                    add_range(taken, run)
             else:
                 refused += run.i1 - run.i0
                 if status is Status.UNAUTHORIZED:
-                    self.server.audit.wrong_key(self, "ADD", run.ledger_id)
-                self.server.requests.run(self.peer, run, adds, status, 0.0)
+                    self.server.audit.note_wrong_key(self, "ADD", run.ledger_id)
+                self.server.request_log.log_run(self.peer, run, adds, status, 0.0)
                 self.write(codec.fail_acks(adds.acks, adds.ack_ends, run.i0, run.i1, status))
         counts.adds_refused.value += refused
         if not accepted:
@@ -321,20 +322,20 @@ class ServerConnection(FrameProtocol):
                 self.admission.release(charge, self.share)
                 self.bookie.engine.start_writing()
                 return
-        begun = self._now()
+        begun = self._time()
 
         def durable(error: BaseException | None) -> None:
             self.admission.release(charge, self.share)
-            took = self._now() - begun
+            took = self._time() - begun
             if error is None:
                 (self.write if self._lazy_replies else self.write_alone)(replies_of(adds, taken))
                 counts.add_seconds.observe(took, accepted - deferred)
                 counts.add_summary.observe(took, accepted - deferred)
                 if took >= SLOW_S:
-                    self.server.requests.run(self.peer, chosen[0], adds, _OK, took)
+                    self.server.request_log.log_run(self.peer, chosen[0], adds, _OK, took)
                 return
             counts.add_failures.observe(took, accepted - deferred)
-            self.server.requests.run(self.peer, chosen[0], adds, Status.IO_ERROR, took)
+            self.server.request_log.log_run(self.peer, chosen[0], adds, Status.IO_ERROR, took)
             for first, last in self._write_durable(adds, chosen, taken, error):  # whether they are stored is unknown
                 self.write(codec.fail_acks(adds.acks, adds.ack_ends, first, last, Status.IO_ERROR))
 
@@ -350,7 +351,7 @@ class ServerConnection(FrameProtocol):
         failed: list[tuple[int, int]] = []
         for run in chosen:
             if any(first <= run.i0 < last for first, last in taken):
-                extend(kept if concerns(error, run.ledger_id) is None else failed, run)
+                add_range(kept if concerns(error, run.ledger_id) is None else failed, run)
         if kept:
             self.write(replies_of(adds, kept))
         return failed
@@ -365,24 +366,25 @@ class ServerConnection(FrameProtocol):
         ends = reads.ends
         at, done, count = start, 0, len(ends)
         while done < count and not self.reading_paused:
-            if self.flow.owes_too_much(self.unsent):
+            if self.flow.pause_for_replies(self.unsent):
                 self._await_replies()
                 break
             if answered := self._answer_cached(reads, done, ends[done] - at):
                 done += answered
             else:
-                self._general(bytes(memoryview(buffer)[at + 4 : ends[done]]))
+                self._handle_frame(bytes(memoryview(buffer)[at + 4 : ends[done]]))
                 done += 1
             at = ends[done - 1]
         return at
 
     def _answer_cached(self, reads: Reads, first: int, size: int) -> int:
-        """Answer the reads from ``first`` on that need not wait; its frame has ``size`` bytes. Returns how many."""
-        if self.access is not None and not self.access.may(LedgerId(reads.ledger_ids[first]), READ):
+        """Answer the reads from ``first`` on whose entries are in memory. The frame of ``first`` has ``size`` bytes.
+        Returns how many were answered."""
+        if self.access is not None and not self.access.is_allowed(LedgerId(reads.ledger_ids[first]), READ):
             return 0
         if not self.admission.has_room(size + READ_CHARGE, self.share):
             return 0
-        began = self._now()
+        began = self._time()
         try:
             answers = self.bookie.engine.try_read_cached(reads, first, self.frame_max)
         except Exception:  # the general path meets the same error and reports it
@@ -393,31 +395,31 @@ class ServerConnection(FrameProtocol):
         size = len(frames)
         self.detector.v2 = reads.v2
         self.flow.on_run_answered(size // count)
-        self.counts.reads_found(count, self._now() - began, size)
+        self.counts.reads_found(count, self._time() - began, size)
         self.write_alone(frames)
         return count
 
-    def _general(self, body: bytes) -> None:
-        """Handle one frame that is no plain add.
+    def _handle_frame(self, body: bytes) -> None:
+        """Handle one frame that is neither a plain add nor a cached read.
 
         Raises:
             MalformedFrameError: the frame is not a request.
         """
         self.flow.on_taken()
-        if (judged := self._judged(body)) is None:
+        if (judged := self._decode_and_judge(body)) is None:
             return
         header, request, verdict = judged
         charge = len(body) + reply_charge(request)
-        reserved = goes_first(request)
+        reserved = may_use_reserve(request)
         if not reserved:
             self.flow.on_charged()
         if not self.admission.admit(charge, reserved=reserved, share=self.share):
-            self.server.requests.request(self.peer, header, request, Status.TOO_MANY_REQUESTS, 0.0)
+            self.server.request_log.log_request(self.peer, header, request, Status.TOO_MANY_REQUESTS, 0.0)
             self._answer(header, wire.failure(request, Status.TOO_MANY_REQUESTS))
             return
-        begun = self._now()
+        begun = self._time()
         answered = denied = False
-        polled: list[Callable[[wire.Reply], None]] = []  # not by its name: a function that knows itself is a circle
+        polled: list[Callable[[wire.Reply], None]] = []  # a closure that named itself would be a cycle
         counted = not (isinstance(request, wire.ReadEntry) and request.long_poll)
         if counted:
             self.flow.on_request_waits()
@@ -429,11 +431,11 @@ class ServerConnection(FrameProtocol):
             answered = True
             self._lazy_replies -= lazy
             self.admission.release(charge, self.share)
-            took = self._now() - begun
+            took = self._time() - begun
             if took >= SLOW_S or answer.status not in ANSWERED:
-                self.server.requests.request(self.peer, header, request, answer.status, took)
+                self.server.request_log.log_request(self.peer, header, request, answer.status, took)
             if not denied:
-                self.server.audit.answered(self, header, request, answer.status)
+                self.server.audit.note_answered(self, header, request, answer.status)
             size = self._answer(header, answer)
             if counted and isinstance(request, wire.ReadEntry | wire.BatchRead):
                 self.counts.read(answer.status, took, size)
@@ -442,7 +444,7 @@ class ServerConnection(FrameProtocol):
             if counted and self.flow.on_answered(size, self.unsent):
                 self.resume_reading()
 
-        def permitted(status: Status) -> None:
+        def on_permission(status: Status) -> None:
             nonlocal denied
             if status is _OK and not self.closed:
                 self.bookie.handle(header, request, reply)
@@ -454,13 +456,13 @@ class ServerConnection(FrameProtocol):
                 polled.append(reply)
 
         if verdict is None and self.access is not None:
-            self.access.ask(request, permitted)
+            self.access.resolve(request, on_permission)
         else:
-            permitted(_OK)
+            on_permission(_OK)
 
-    def _judged(self, body: bytes) -> tuple[wire.RequestHeader, wire.Request, Status | None] | None:
-        """The request in a frame, and OK, or None where its client's permission must be asked for first. Nothing if the
-        frame or the client was refused: then that is answered.
+    def _decode_and_judge(self, body: bytes) -> tuple[wire.RequestHeader, wire.Request, Status | None] | None:
+        """The request in a frame, with OK, or with None if its permission is not known yet. Returns None if the frame
+        or the request was refused and answered.
 
         Raises:
             MalformedFrameError: the frame is not a request.
@@ -468,14 +470,14 @@ class ServerConnection(FrameProtocol):
         decoded = self.detector.decode(body)
         if isinstance(decoded, wire.RefusedFrame):
             self.counts.request(decoded.header.op, decoded.status)
-            self.server.requests.request(self.peer, decoded.header, None, decoded.status, 0.0)
+            self.server.request_log.log_request(self.peer, decoded.header, None, decoded.status, 0.0)
             self.write(decoded.frame)
             return None
         header, request = decoded
         if self.access is None:
             return header, request, _OK
         if isinstance(request, wire.GetBookieInfo):
-            request = self.access.advice_of(request)
+            request = self.access.without_forbidden_advice(request)
         verdict = self.access.judge(request)
         if verdict is Status.UNAUTHORIZED or verdict is Status.TOO_MANY_REQUESTS:
             self._answer(header, wire.failure(request, verdict))

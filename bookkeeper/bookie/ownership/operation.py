@@ -1,4 +1,4 @@
-"""What a request wants to do with which ledger, and bits for sets of such operations. Pure."""
+"""The operation of a request on a ledger, and sets of operations as bits. Pure."""
 
 from __future__ import annotations
 
@@ -10,37 +10,38 @@ from bookkeeper import wire
 from bookkeeper.access import LedgerOperation, Right, allowed_by
 
 BIT: Final = {operation: 1 << at for at, operation in enumerate(LedgerOperation)}
-"""The bit of each operation: a connection looks up a number for a ledger, and one bit of it."""
+"""The bit of each operation in a set."""
 ADD: Final = BIT[LedgerOperation.ADD]
 RECOVERY_ADD: Final = BIT[LedgerOperation.RECOVERY_ADD]
 READ: Final = BIT[LedgerOperation.READ]
-REPAIRS: Final = 1 << len(BIT)
-"""The bit of who repairs: what he adds is there already, elsewhere, and no quota counts it."""
-EVERYTHING: Final = sum(BIT.values()) | REPAIRS
+REPAIR: Final = 1 << len(BIT)
+"""The bit of the right to repair: what a repair adds are copies, which no quota counts."""
+ALL: Final = sum(BIT.values()) | REPAIR
 
-MAKES: Final = frozenset(
+CREATING: Final = frozenset(
     {LedgerOperation.ADD, LedgerOperation.RECOVERY_ADD, LedgerOperation.FENCE, LedgerOperation.WRITE_LAC}
 )
-"""What lets a ledger begin to exist on a bookie. Such requests bring its key."""
+"""Operations that create a ledger on a bookie. Their requests have its key."""
 
-BEGINS: Final = frozenset({LedgerOperation.ADD, LedgerOperation.WRITE_LAC})
-"""With what a writer's new ledger begins; all else that makes one exist here is about one that has begun elsewhere."""
+BEGINNING: Final = frozenset({LedgerOperation.ADD, LedgerOperation.WRITE_LAC})
+"""Operations with which a writer begins a new ledger; the others of ``CREATING`` concern ledgers that exist
+elsewhere."""
 
-CLAIMS: Final = frozenset({LedgerOperation.ADD, LedgerOperation.FENCE})
-"""With what a principal becomes the owner of a ledger that names none and that nobody has claimed: a recovery that
-comes before the first add begins with a fence."""
+CLAIMING: Final = frozenset({LedgerOperation.ADD, LedgerOperation.FENCE})
+"""Operations with which a principal claims a ledger without an owner. A fence is one, because a recovery may come
+before the first add."""
 
 
 @cache
 def bits_of(rights: AbstractSet[Right]) -> int:
-    """The operations that somebody with these rights may do, as bits, and :data:`REPAIRS`."""
+    """The operations that these rights allow, as bits, and :data:`REPAIR`."""
     found = sum(BIT[operation] for operation in LedgerOperation if allowed_by(operation, rights))
-    return found | REPAIRS if Right.REPAIR in rights else found
+    return found | REPAIR if Right.REPAIR in rights else found
 
 
 def operation_of(request: wire.Request) -> LedgerOperation | None:
-    """What a request wants to do; None: nothing that is asked for. How much room there is on a bookie every client may
-    know, because Apache's clients ask that to place ledgers by it."""
+    """The operation of a request; None: it needs no right. Every client may read a bookie's free space, because
+    Apache's clients place ledgers by it."""
     match request:
         case wire.AddEntry():
             return LedgerOperation.RECOVERY_ADD if request.recovery else LedgerOperation.ADD

@@ -1,13 +1,13 @@
 """Keeps the owners of ledgers on the bookie's disk (:mod:`~bookkeeper.bookie.identity.owner_file`).
 
-    asked for     handed in; the newest are collected while the file is written and synced, as groups are
-    durable       in the file, and synced: only now the owner counts, and whoever waits is told
+    collected     while the file is written and synced; the next group has all of them
+    durable       in the file, and synced: only now the owner is valid, and the callers are notified
 
-One worker writes. So a new ledger that comes alone costs one sync, and hundreds that come together share one. Nothing
-is written while nobody is asked for permission: then there is no file.
+One worker writes: a single new ledger costs one sync, and hundreds that come together share one. While the access
+policy is off nothing is written, and there is no file.
 
-If a write or a sync fails, nothing of its group counts, and what the file's end holds is not known: the next group is
-written with all that is known into a new file, which replaces this one.
+If a write or a sync fails, its group is not valid, and the end of the file is unknown: the next group is written with
+all known owners into a new file, which replaces this one.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ log = logging.getLogger(__name__)
 Done = Callable[[BaseException | None], None]
 
 PARTS_MAX: Final = 10_000
-"""A file of more parts is written anew with the next group: it would take long to read."""
+"""A file of more parts is written anew with the next group, because it takes long to read."""
 
-TIDY_AT: Final = 1024
-"""Ledgers that are gone, at least, before the file is written anew without them."""
+FORGET_MIN: Final = 1024
+"""At least so many ledgers must be unwanted before the file is written anew without them."""
 
 
 class OwnerLog:
@@ -46,14 +46,14 @@ class OwnerLog:
         self._owners = OwnerMap()
         self._collected: dict[LedgerId, Resource] = {}
         self._waiting: list[Done] = []
-        self._gone: set[int] = set()
+        self._unwanted: set[int] = set()
         """Ledgers that were not wanted at the last call of :meth:`forget`."""
         self._writing = False
         self._closed = False
         self._file: File | None = None
         self._end = 0
         """Where the next group begins."""
-        self._whole = False
+        self._rewrites = False
         """Whether the file is to be written anew with the next group."""
 
     async def read(self) -> str | None:
@@ -71,11 +71,11 @@ class OwnerLog:
             for ledger_id in ledgers:
                 self._owners.put(ledger_id, owner)
         self._end = found.end
-        self._whole = found.damage is not None or len(found.parts) > PARTS_MAX
+        self._rewrites = found.damage is not None or len(found.parts) > PARTS_MAX
         return found.damage
 
     def _read(self) -> tuple[ReadOwners, File] | None:
-        """What the file holds. It is made durable: a process that was killed may not have synced it."""
+        """Read the file and sync it: a killed process may not have synced what it wrote."""
         if not self._disk.exists(self._path):
             return None
         data = self._disk.read_file(self._path)
@@ -94,34 +94,32 @@ class OwnerLog:
         return len(self._owners)
 
     def get(self, ledger_id: LedgerId) -> Resource | None:
-        """The owner of a ledger, durably; None: none is kept."""
+        """The durable owner of a ledger; None: none is kept."""
         return self._owners.get(ledger_id)
 
     def keep(self, ledger_id: LedgerId, owner: Resource, done: Done) -> None:
-        """Keep a ledger's owner, instead of the one that it had. ``done(None)`` when that is durable, and counts;
-        with an error if it could not be written."""
+        """Replace a ledger's owner. Calls ``done`` with None when it is durable and valid, or with the error."""
         self._collected[ledger_id] = owner
         self._waiting.append(done)
         self._advance()
 
     def forget(self, wanted: Callable[[LedgerId], bool]) -> list[tuple[LedgerId, Resource]]:
-        """Forget the owners of ledgers that are not wanted, nor were at the last call, if they are many, and return
-        them: what is about to begin is not gone. The file is written anew
-        with the next group; until then it holds more than is needed."""
+        """Forget the owners of ledgers that are unwanted at two calls in a row, if they are many, and return them. (A
+        ledger that is just being created is unwanted once.) The file is written anew with the next group."""
         known = len(self._owners)
-        if known < TIDY_AT or self._writing:
+        if known < FORGET_MIN or self._writing:
             return []
-        found = self._owners.besides(lambda each: wanted(LedgerId(each)))
-        gone = [(LedgerId(ledger), owner) for ledger, owner in found if ledger in self._gone]
-        self._gone = {ledger for ledger, _ in found}
-        if len(gone) < max(TIDY_AT, known // 4):
+        found = self._owners.unwanted(lambda each: wanted(LedgerId(each)))
+        gone = [(LedgerId(ledger), owner) for ledger, owner in found if ledger in self._unwanted]
+        self._unwanted = {ledger for ledger, _ in found}
+        if len(gone) < max(FORGET_MIN, known // 4):
             return []
         self._owners.forget({ledger for ledger, _ in gone})
-        self._whole = True
+        self._rewrites = True
         return gone
 
     def close(self) -> None:
-        """End the worker and close the file. Who waits is told that the bookie stops."""
+        """Stop the worker and close the file. Waiting callers get BookieFailedError."""
         if self._closed:
             return
         self._closed = True
@@ -140,7 +138,7 @@ class OwnerLog:
         self._writing = True
         data = encode_group(_by_owner(group))
         file, end = self._file, self._end
-        known = self._owners.copy() if self._whole or file is None else None
+        known = self._owners.copy() if self._rewrites or file is None else None
 
         def job() -> tuple[File, int]:
             if known is None and file is not None:
@@ -155,7 +153,7 @@ class OwnerLog:
 
         def written(result: tuple[File, int] | None, error: BaseException | None) -> None:
             self._writing = False
-            self._whole = result is None
+            self._rewrites = result is None
             self._file, self._end = result or (None, 0)
             if error is not None:
                 path = self._path

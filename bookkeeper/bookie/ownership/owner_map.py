@@ -1,4 +1,4 @@
-"""Which ledger has which owner, in memory: twelve bytes for each ledger, since there may be millions. Pure."""
+"""The owners of ledgers in memory, twelve bytes for each ledger: there may be millions. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from bookkeeper.access import Resource
 
 RECENT_MAX: Final = 4096
-"""Ledgers that are kept in a dict before they are put in order among the others, at least."""
+"""At least so many new ledgers are kept in a dict before they are merged into the sorted arrays."""
 
 
 class OwnerMap:
@@ -20,14 +20,14 @@ class OwnerMap:
         self._ids = array("q")
         """Ascending."""
         self._owners = array("I")
-        """For each of them the number of its owner."""
+        """The owner's number of each, an index into ``_names``."""
         self._recent: dict[int, int] = {}
-        """What counts before the arrays."""
+        """Newer than the arrays: ledger -> the owner's number."""
         self._names: list[Resource] = []
         self._numbers: dict[Resource, int] = {}
 
     def __len__(self) -> int:
-        """How many ledgers have an owner; those that got another one lately may count twice."""
+        """How many ledgers have an owner; one with a new owner may count twice until the next merge."""
         return len(self._ids) + len(self._recent)
 
     def get(self, ledger_id: int) -> Resource | None:
@@ -54,7 +54,7 @@ class OwnerMap:
         other._names, other._numbers = list(self._names), dict(self._numbers)
         return other
 
-    def besides(self, wanted: Callable[[int], bool]) -> list[tuple[int, Resource]]:
+    def unwanted(self, wanted: Callable[[int], bool]) -> list[tuple[int, Resource]]:
         """The ledgers that are not wanted, with their owners."""
         self._merge()
         pairs = zip(self._ids, self._owners, strict=True)

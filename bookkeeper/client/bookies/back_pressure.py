@@ -76,6 +76,6 @@ class BackPressure:
 
     def _due(self, bookie: BookieId) -> None:
         del self._timers[bookie]
-        runs = self._adds.due(bookie)
+        runs = self._adds.take_due(bookie)
         sent = [run for run in runs if self._resend(bookie, run[0], run[1] - run[0]) is not False]
         self._adds.on_sent_again(bookie, sent)

@@ -12,13 +12,13 @@ import logging
 from collections.abc import Iterable
 from typing import Final, assert_never
 
-from bookkeeper.client.bookie_request import ask, entry_of, failure_of, new_request_id
+from bookkeeper.client.bookie_request import entry_of, failure_of, new_request_id, send_request
 from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.closing_advice import advise_closed
 from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
-from bookkeeper.client.write.metadata_writes import STORE_AWAY, reread
+from bookkeeper.client.write.metadata_writes import STORE_AWAY, refresh_until_answered
 from bookkeeper.client.write.missing_copies import CATCH_UP_S
 from bookkeeper.errors import (
     BookKeeperError,
@@ -216,7 +216,7 @@ class _RecoveryShell:
                 effects = self._machine.on_fence_answer(bookie, classify(None), entry.last_add_confirmed, now)
             self._perform(effects)
 
-        ask(self._services, self._tasks, bookie, request, answered, request_id=self._request_id)
+        send_request(self._services, self._tasks, bookie, request, answered, request_id=self._request_id)
 
     def _read(self, read: recovery_machine.RecoveryRead) -> None:
         bookie, entry_id = read.bookie, read.entry_id
@@ -238,7 +238,7 @@ class _RecoveryShell:
                 effects = self._machine.on_read_answer(bookie, entry_id, classify(None), now, length=entry.length)
             self._perform(effects)
 
-        ask(self._services, self._tasks, bookie, request, answered, request_id=self._request_id)
+        send_request(self._services, self._tasks, bookie, request, answered, request_id=self._request_id)
 
     def _write_back(self, write: recovery_machine.WriteBack) -> None:
         bookie, entry_id = write.bookie, write.entry_id
@@ -279,7 +279,7 @@ class _RecoveryShell:
                 self._perform(self._machine.on_write_failed(bookie, entry_id, error, now))
 
         use = ConnectionPurpose.RECOVERY
-        ask(self._services, self._tasks, bookie, request, answered, use=use, request_id=self._request_id)
+        send_request(self._services, self._tasks, bookie, request, answered, use=use, request_id=self._request_id)
 
     def _forget(self, upto: int) -> None:
         for entry_id in [entry for entry in self._payloads if entry <= upto]:
@@ -343,4 +343,4 @@ class _RecoveryShell:
 
     async def _reread(self) -> None:
         what = " is not recovered: the metadata store does not answer ({}); open or recover it again later"
-        await reread(self._services, self._record, what)
+        await refresh_until_answered(self._services, self._record, what)

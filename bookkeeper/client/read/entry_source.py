@@ -13,7 +13,7 @@ from math import inf
 from typing import Protocol, assert_never
 
 from bookkeeper import codec
-from bookkeeper.client.bookie_request import ask, entry_of, failure_of
+from bookkeeper.client.bookie_request import entry_of, failure_of, send_request
 from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.services import ClientServices
@@ -83,9 +83,9 @@ class EntrySource:
         """How many entries are asked for at once, by their sizes."""
         self._order = ReplicaOrder()
         self._length_reported = False
-        self._looking: asyncio.Task[LedgerMetadata | BookKeeperError] | None = None
+        self._refreshing: asyncio.Task[LedgerMetadata | BookKeeperError] | None = None
         """The latest reading of the metadata that has begun."""
-        self._next_look: asyncio.Task[LedgerMetadata | BookKeeperError] | None = None
+        self._next_refresh: asyncio.Task[LedgerMetadata | BookKeeperError] | None = None
         """The reading that begins after it."""
         self.corrupt = services.metrics.counter("corrupt_copies", "Copies whose digest or ids were wrong")
 
@@ -113,7 +113,7 @@ class EntrySource:
         return run.done
 
     @property
-    def end(self) -> EntryId:
+    def last_entry(self) -> EntryId:
         """The last entry of a ledger that is known to be closed; otherwise no entry."""
         metadata = self.record.metadata
         return metadata.last_entry if metadata.is_closed else NO_ENTRY
@@ -124,7 +124,7 @@ class EntrySource:
         batches = self.batches.asks_any(metadata.fragment_of(first).ensemble)
         return self.lengths.of(metadata, first, last, batches=batches)
 
-    def on_end(self, length: int) -> None:
+    def check_length(self, length: int) -> None:
         """Compare the ledger's length in its last entry with that in its metadata; warn once if they differ."""
         stored = self.record.metadata.length
         if length != stored and not self._length_reported:
@@ -141,14 +141,14 @@ class EntrySource:
     def refresh_metadata(self) -> asyncio.Task[LedgerMetadata | BookKeeperError]:
         """Start to read the metadata; the result may be an error. Callers that come while a reading is under way share
         the next one, so that a thousand reads of missing entries cost two requests to the store."""
-        if self._next_look is None:
-            self._next_look = self.tasks.start(self._look(), "metadata of a missing entry")
-        return self._next_look
+        if self._next_refresh is None:
+            self._next_refresh = self.tasks.start(self._refresh(), "metadata of a missing entry")
+        return self._next_refresh
 
-    async def _look(self) -> LedgerMetadata | BookKeeperError:
-        if self._looking is not None and not self._looking.done():
-            await asyncio.wait([self._looking])
-        self._looking, self._next_look = self._next_look, None
+    async def _refresh(self) -> LedgerMetadata | BookKeeperError:
+        if self._refreshing is not None and not self._refreshing.done():
+            await asyncio.wait([self._refreshing])
+        self._refreshing, self._next_refresh = self._next_refresh, None
         limit_ms = self.services.config.metadata_timeout_ms
         try:
             async with asyncio.timeout(limit_ms / 1000):
@@ -168,7 +168,7 @@ class EntrySource:
         distance = self.services.locations.distance
         if not watcher.has_quarantined and not pool.has_pauses and not last:
             return self._order.next(ensemble, distance)
-        away = distance or _nowhere
+        away = distance or _no_distance
         return self._order.next(
             ensemble, lambda b: (b in last, watcher.is_quarantined(b), pool.pause_left(b) > 0, away(b))
         )
@@ -177,7 +177,7 @@ class EntrySource:
 class RunRead:
     """One read of a run, from its first request to its end."""
 
-    __slots__ = ("_found", "_got", "_loop", "_machine", "_source", "_timer", "_whole", "done")
+    __slots__ = ("_found", "_loop", "_machine", "_received", "_source", "_timer", "_whole", "done")
 
     def __init__(
         self,
@@ -202,7 +202,7 @@ class RunRead:
             bytes_max=bytes_max,
         )
         self._loop = asyncio.get_running_loop()
-        self._got: dict[tuple[BookieId, int], list[bytes]] = {}
+        self._received: dict[tuple[BookieId, int], list[bytes]] = {}
         self._found: list[bytes] = []
         self._timer: asyncio.TimerHandle | None = None
         self.done: asyncio.Future[list[bytes]] = self._loop.create_future()
@@ -210,16 +210,16 @@ class RunRead:
     def start(self) -> None:
         self._perform(self._machine.start(self._loop.time()))
 
-    def start_asked(self, bookie: BookieId, at: float) -> None:
+    def start_sent(self, bookie: BookieId, at: float) -> None:
         """Start with a request for the one entry that was sent to ``bookie`` at the time ``at``."""
         first, *effects = self._machine.start(at)
-        if not isinstance(first, reader_machine.AskBookie) or first.bookie != bookie:  # the metadata changed: ask anew
+        if not isinstance(first, reader_machine.SendRead) or first.bookie != bookie:  # the metadata changed: ask anew
             self._perform([first])
         self._perform(effects)
 
-    def answered(self, bookie: BookieId, reply: Reply | BookKeeperError) -> None:
-        """Take the reply of ``bookie``, for a run of one entry that began with :meth:`start_asked`."""
-        self._on_single(reader_machine.AskBookie(bookie, self._machine.first, 1), reply)
+    def on_reply(self, bookie: BookieId, reply: Reply | BookKeeperError) -> None:
+        """Take the reply of ``bookie``, for a run of one entry that began with :meth:`start_sent`."""
+        self._on_single(reader_machine.SendRead(bookie, self._machine.first, 1), reply)
 
     def _perform(self, effects: Iterable[reader_machine.Effect]) -> None:
         for effect in effects:
@@ -227,21 +227,21 @@ class RunRead:
                 self._end()
                 return
             match effect:
-                case reader_machine.AskBookie():
-                    self._ask(effect)
+                case reader_machine.SendRead():
+                    self._send(effect)
                 case reader_machine.DeliverEntries():
                     self._on_found(effect)
                 case reader_machine.WakeAt():
                     if self._timer is not None:
                         self._timer.cancel()
-                    self._timer = self._loop.call_at(effect.time, self._on_time)
+                    self._timer = self._loop.call_at(effect.time, self._on_tick)
                 case reader_machine.ReportCorrupt():
                     self._source.corrupt.add()
                     ledger = self._source.record.ledger_id
                     text = "ledger %d: the copy of entry %d on %s is damaged; other copies are tried"
                     _log.error(text, ledger, effect.entry_id, effect.bookie)
                 case reader_machine.RefreshMetadata():
-                    self._source.refresh_metadata().add_done_callback(self._on_looked)
+                    self._source.refresh_metadata().add_done_callback(self._on_refreshed)
                 case reader_machine.FailRead():
                     self._end()
                     if not self.done.done():
@@ -250,7 +250,7 @@ class RunRead:
                     assert_never(effect)
 
     def _on_found(self, found: reader_machine.DeliverEntries) -> None:
-        self._found += self._got.pop((found.bookie, found.first))[: found.count]
+        self._found += self._received.pop((found.bookie, found.first))[: found.count]
         if not self._machine.done:
             return
         self._end()
@@ -266,18 +266,18 @@ class RunRead:
             self._timer.cancel()
             self._timer = None
 
-    def _on_time(self) -> None:
+    def _on_tick(self) -> None:
         self._timer = None
         if not self.done.done():
             self._perform(self._machine.on_tick(self._loop.time()))
 
-    def _ask(self, wanted: reader_machine.AskBookie, *, batch: bool = True) -> None:
+    def _send(self, wanted: reader_machine.SendRead, *, batch: bool = True) -> None:
         source = self._source
         if batch and wanted.count > 1 and source.batches.asks_batches(wanted.bookie):
             request = BatchRead(
                 source.record.ledger_id, wanted.first, 0, wanted.count, source.services.config.batch_read_bytes
             )
-            ask(
+            send_request(
                 source.services,
                 source.tasks,
                 wanted.bookie,
@@ -287,9 +287,11 @@ class RunRead:
             )
         else:
             single = ReadEntry(source.record.ledger_id, wanted.first)
-            ask(source.services, source.tasks, wanted.bookie, single, lambda reply: self._on_single(wanted, reply))
+            send_request(
+                source.services, source.tasks, wanted.bookie, single, lambda reply: self._on_single(wanted, reply)
+            )
 
-    def _on_single(self, wanted: reader_machine.AskBookie, reply: Reply | BookKeeperError) -> None:
+    def _on_single(self, wanted: reader_machine.SendRead, reply: Reply | BookKeeperError) -> None:
         if self.done.done():
             self._end()
             return
@@ -301,8 +303,8 @@ class RunRead:
             self._on_failed(wanted, error)
             return
         source.on_lac(entry.last_add_confirmed)
-        if wanted.first == source.end:
-            source.on_end(entry.length)
+        if wanted.first == source.last_entry:
+            source.check_length(entry.length)
         if isinstance(reply, ReadReply):
             source.on_hearsay(wanted.bookie, reply.max_lac)
             if self._whole and reply.entry is not None:
@@ -310,7 +312,7 @@ class RunRead:
                 return
         self._on_payloads(wanted, [entry.payload])
 
-    def _on_batch(self, wanted: reader_machine.AskBookie, reply: Reply | BookKeeperError) -> None:
+    def _on_batch(self, wanted: reader_machine.SendRead, reply: Reply | BookKeeperError) -> None:
         if self.done.done():
             self._end()
             return
@@ -319,7 +321,7 @@ class RunRead:
         error = failure_of(reply, what)
         if error is not None:
             if source.batches.on_failed(wanted.bookie, error):
-                self._ask(wanted, batch=False)
+                self._send(wanted, batch=False)
             else:
                 self._on_failed(wanted, error)
             return
@@ -344,21 +346,21 @@ class RunRead:
             return
         source.on_lac(found.lacs[-1])
         count = len(found.payloads)
-        if wanted.first + count - 1 == source.end:
+        if wanted.first + count - 1 == source.last_entry:
             before = sum(map(len, found.payloads)) - len(found.payloads[-1]) + (count - 1) * (4 + digest.overhead)
-            source.on_end(HEADER.unpack_from(reply.body, before + 4)[3])
+            source.check_length(HEADER.unpack_from(reply.body, before + 4)[3])
         self._on_payloads(wanted, _entries_in(reply.body, len(found.payloads)) if self._whole else found.payloads)
 
-    def _on_payloads(self, wanted: reader_machine.AskBookie, payloads: list[bytes]) -> None:
-        self._got[wanted.bookie, wanted.first] = payloads
+    def _on_payloads(self, wanted: reader_machine.SendRead, payloads: list[bytes]) -> None:
+        self._received[wanted.bookie, wanted.first] = payloads
         size = sum(map(len, payloads)) if len(payloads) < wanted.count else 0  # a complete run needs no size
         self._perform(self._machine.on_entries(wanted.bookie, wanted.first, len(payloads), self._loop.time(), size))
-        self._got.pop((wanted.bookie, wanted.first), None)
+        self._received.pop((wanted.bookie, wanted.first), None)
 
-    def _on_failed(self, wanted: reader_machine.AskBookie, error: BookKeeperError) -> None:
+    def _on_failed(self, wanted: reader_machine.SendRead, error: BookKeeperError) -> None:
         self._perform(self._machine.on_failed(wanted.bookie, wanted.first, error, self._loop.time()))
 
-    def _on_looked(self, task: asyncio.Task[LedgerMetadata | BookKeeperError]) -> None:
+    def _on_refreshed(self, task: asyncio.Task[LedgerMetadata | BookKeeperError]) -> None:
         """Report the metadata to the machine. If the reader was closed meanwhile, its caller gets an error."""
         found: LedgerMetadata | BookKeeperError
         if task.cancelled():
@@ -381,6 +383,6 @@ def _entries_in(body: Buffer, count: int) -> list[bytes]:
     return found
 
 
-def _nowhere(bookie: BookieId) -> int:
+def _no_distance(bookie: BookieId) -> int:
     """The distance of a bookie from a client of which nobody knows where it stands."""
     return 0

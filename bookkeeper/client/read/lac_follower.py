@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from bookkeeper.client.bookie_request import ask, entry_of, failure_of
+from bookkeeper.client.bookie_request import entry_of, failure_of, send_request
 from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.read.poll_ahead import PendingPoll, PollAhead
@@ -26,7 +26,7 @@ from bookkeeper.client.read.poll_pauses import PollPauses
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tail_caches import TailCache
 from bookkeeper.client.tasks import Tasks
-from bookkeeper.client.write.append_futures import fresh
+from bookkeeper.client.write.append_futures import copy_error
 from bookkeeper.client.write.metadata_writes import STORE_AWAY
 from bookkeeper.errors import (
     BookieFailedError,
@@ -47,12 +47,12 @@ GRACE_S: Final = 0.5
 later answer is used, too."""
 
 
-class UnfoundedLac(BookieFailedError):
+class UnfoundedLacError(BookieFailedError):
     """An entry was read because a bookie said that it is confirmed, and it is not there. Ask again how far one may
     read."""
 
 
-def is_over(loop: asyncio.AbstractEventLoop, until: float) -> bool:
+def has_passed(loop: asyncio.AbstractEventLoop, until: float) -> bool:
     """Whether the time ``until`` has come. A loop may wake a waiter a little early. Simulated time passes only while
     all tasks wait; there a limit in whole milliseconds could stay a rounding error away for ever."""
     return loop.time() >= until - 1e-6
@@ -71,12 +71,12 @@ class LacFollower:
         """Who waits for news, and the poll whose reply is for them."""
         self._changed = asyncio.Event()
         self._watch: Watch | None = None
-        self._gone: BookKeeperError | None = None
+        self._failure: BookKeeperError | None = None
         self._stopped = False
         self._has_key = digest.digest_type is DigestType.HMAC
-        self._hearsay: tuple[BookieId, int] | None = None
+        self._latest_hearsay: tuple[BookieId, int] | None = None
         """Who said last how far one may read, without an entry that shows it."""
-        self._doubted: set[BookieId] = set()
+        self._distrusted: set[BookieId] = set()
         """Bookies whose word proved wrong."""
         self._proofs: dict[BookieId, asyncio.Future[None]] = {}
         """Bookies that were asked to show what they claim."""
@@ -102,9 +102,9 @@ class LacFollower:
         self._unwatch()
         self._wake()
 
-    def give_up(self, error: BookKeeperError) -> None:
+    def fail(self, error: BookKeeperError) -> None:
         """End all waits with ``error``: the metadata are no longer trusted."""
-        self._gone = error
+        self._failure = error
         self.stop()
 
     def _unwatch(self) -> None:
@@ -125,13 +125,13 @@ class LacFollower:
 
     def on_lac(self, lac: int | None) -> None:
         """Take a last add confirmed that a checked entry carried, or this client's writer told."""
-        if self.known.on_heard(lac):
+        if self.known.on_proven(lac):
             self._wake()
 
     def on_hearsay(self, bookie: BookieId, lac: int | None) -> None:
         """Take a last add confirmed of which ``bookie`` says so, and nothing else."""
-        if lac is not None and not self._must_show(bookie) and self.known.on_hearsay(lac):
-            self._hearsay = (bookie, lac)
+        if lac is not None and not self._needs_proof(bookie) and self.known.on_hearsay(lac):
+            self._latest_hearsay = (bookie, lac)
             self._wake()
 
     def on_absent(self, entry_id: int) -> BookKeeperError | None:
@@ -140,24 +140,24 @@ class LacFollower:
         if not self.known.on_absent(entry_id):
             return None
         what = f"entry {entry_id} of ledger {self._record.ledger_id} is not there"
-        if self._hearsay is None:
-            return UnfoundedLac(f"{what}, and no entry shows that it is confirmed: ask again how far one may read")
-        bookie, claimed = self._hearsay
-        self._doubt(bookie, claimed)
+        if self._latest_hearsay is None:
+            return UnfoundedLacError(f"{what}, and no entry shows that it is confirmed: ask again how far one may read")
+        bookie, claimed = self._latest_hearsay
+        self._distrust(bookie, claimed)
         said = f"{bookie} said that all up to {claimed} are confirmed, and is not believed any more"
-        return UnfoundedLac(f"{what}: {said}; ask again how far one may read")
+        return UnfoundedLacError(f"{what}: {said}; ask again how far one may read")
 
-    def _doubt(self, bookie: BookieId, claimed: int) -> None:
+    def _distrust(self, bookie: BookieId, claimed: int) -> None:
         """Take the bookie's word no more; log that once."""
-        if bookie not in self._doubted:
-            self._doubted.add(bookie)
+        if bookie not in self._distrusted:
+            self._distrusted.add(bookie)
             text = "bookie %s says that entries of ledger %d up to %d are confirmed, and that is not so"
             _log.warning(text, bookie, self._record.ledger_id, claimed)
 
-    def _must_show(self, bookie: BookieId) -> bool:
-        return self._has_key or bookie in self._doubted
+    def _needs_proof(self, bookie: BookieId) -> bool:
+        return self._has_key or bookie in self._distrusted
 
-    def _ask_proof(self, bookie: BookieId, claimed: int) -> asyncio.Future[None]:
+    def _request_proof(self, bookie: BookieId, claimed: int) -> asyncio.Future[None]:
         """Have ``bookie`` show what it claims. The future is done when it has, or has not."""
         if (under_way := self._proofs.get(bookie)) is not None:
             return under_way
@@ -172,11 +172,13 @@ class LacFollower:
             else:
                 self.on_lac(shown)
                 if self.known.closed_at is None and self.known.proven < claimed:
-                    self._doubt(bookie, claimed)
+                    self._distrust(bookie, claimed)
             if not proof.done():
                 proof.set_result(None)
 
-        ask(self._services, self._tasks, bookie, ReadLac(self._record.ledger_id), answered, use=ConnectionPurpose.LAC)
+        send_request(
+            self._services, self._tasks, bookie, ReadLac(self._record.ledger_id), answered, use=ConnectionPurpose.LAC
+        )
         return proof
 
     def _wake(self) -> None:
@@ -211,14 +213,14 @@ class LacFollower:
             if not isinstance(error, NoSuchLedgerError):
                 text = "the reader of ledger %d stops following it, because its metadata cannot be used: %s"
                 _log.error(text, self._record.ledger_id, error)
-            self._gone = error
+            self._failure = error
         finally:
             self._wake()
             self._unwatch()
 
     # -- asking (coverage) --------------------------------------------------------------------------------
 
-    async def ask_all(self) -> EntryId:
+    async def query_bookies(self) -> EntryId:
         """Ask the bookies of the last fragment, until those that answered cover it.
 
         Raises: UnauthorizedError: the password is wrong. BookieError: too few bookies answer.
@@ -228,12 +230,12 @@ class LacFollower:
         question = LacByCoverage(metadata.spec, ensemble, self.known.value)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         for bookie in ensemble:
-            self._ask_one(bookie, question, done)
+            self._query_bookie(bookie, question, done)
         await done
         self.on_lac(question.value)
         return self.known.value
 
-    def _ask_one(self, bookie: BookieId, question: LacByCoverage, done: asyncio.Future[None]) -> None:
+    def _query_bookie(self, bookie: BookieId, question: LacByCoverage, done: asyncio.Future[None]) -> None:
         def answered(reply: Reply | BookKeeperError) -> None:
             try:
                 lac = self._lac_of(reply, bookie)
@@ -248,7 +250,9 @@ class LacFollower:
             elif (error_now := question.error) is not None:
                 done.set_exception(error_now)
 
-        ask(self._services, self._tasks, bookie, ReadLac(self._record.ledger_id), answered, use=ConnectionPurpose.LAC)
+        send_request(
+            self._services, self._tasks, bookie, ReadLac(self._record.ledger_id), answered, use=ConnectionPurpose.LAC
+        )
 
     def _lac_of(self, reply: Reply | BookKeeperError, bookie: BookieId) -> int | None:
         """The highest last add confirmed in a READ_LAC reply, digests checked."""
@@ -286,13 +290,13 @@ class LacFollower:
             round_ms = min(round_ms, max(1, math.ceil((until - began) * 1000)))
         polls = LongPoll(ensemble, round_ms)
         while self.known.value <= last:
-            if self._gone is not None:
-                raise fresh(self._gone)
-            if self._stopped or (until is not None and is_over(loop, until)):
+            if self._failure is not None:
+                raise copy_error(self._failure)
+            if self._stopped or (until is not None and has_passed(loop, until)):
                 break
             if self._tail is not None:
                 await self._pause(began + round_ms / 1000 - loop.time())
-                if is_over(loop, began + round_ms / 1000):
+                if has_passed(loop, began + round_ms / 1000):
                     return None
                 continue
             poll = polls.next(self.known, int((loop.time() - began) * 1000))
@@ -306,13 +310,13 @@ class LacFollower:
     async def _poll(self, poll: Poll, until: float | None) -> Entry | None:
         """Ask, and wait for the answer or for news, but never longer than ``until``."""
         loop, ahead = asyncio.get_running_loop(), self._ahead
-        asked = ahead.take_over(poll, loop.time()) or self._ask_poll(poll)
+        asked = ahead.take_over(poll, loop.time()) or self._send_poll(poll)
         if (further := ahead.next(asked.poll)) is not None:
-            ahead.asked = self._ask_poll(further)
+            ahead.pending = self._send_poll(further)
         waiter: asyncio.Future[Reply | BookKeeperError | None] = loop.create_future()
         self._waiters[waiter] = asked
         poll = asked.poll
-        late = asked.began + poll.timeout_ms / 1000 + GRACE_S
+        late = asked.sent_at + poll.timeout_ms / 1000 + GRACE_S
         try:
             async with asyncio.timeout_at(late if until is None else min(late, until)):
                 reply = await waiter
@@ -323,7 +327,7 @@ class LacFollower:
             self._waiters.pop(waiter, None)
         if reply is None:
             return None
-        took_s = loop.time() - asked.began
+        took_s = loop.time() - asked.sent_at
         entry, error = self._read_poll(poll, reply)
         ahead.on_answered(asked, entry, loop.time())
         if (proof := self._proofs.get(poll.bookie)) is not None and self.known.value <= poll.previous_lac:
@@ -338,7 +342,7 @@ class LacFollower:
             await self._pause(pause_s)
         return entry
 
-    def _ask_poll(self, poll: Poll) -> PendingPoll:
+    def _send_poll(self, poll: Poll) -> PendingPoll:
         """Send a long poll. Its reply goes to who waits for it, or tells at least how far one may read."""
         asked = PendingPoll(poll, asyncio.get_running_loop().time())
         request = ReadEntry(
@@ -355,15 +359,17 @@ class LacFollower:
                 if awaited is asked and not waiter.done():
                     waiter.set_result(reply)
                     return
-            if asked is self._ahead.asked:
-                self._ahead.on_overtaken(self._read_poll(poll, reply)[0])
+            if asked is self._ahead.pending:
+                self._ahead.on_answered_early(self._read_poll(poll, reply)[0])
             elif isinstance(reply, ReadReply):
                 self._on_poll_hearsay(poll, reply)
 
-        ask(self._services, self._tasks, poll.bookie, request, answered, use=ConnectionPurpose.LAC, timeout_s=limit_s)
+        send_request(
+            self._services, self._tasks, poll.bookie, request, answered, use=ConnectionPurpose.LAC, timeout_s=limit_s
+        )
         return asked
 
-    def take(self, entry_id: int, count_max: int | None = None) -> list[bytes]:
+    def take_ready(self, entry_id: int, count_max: int | None = None) -> list[bytes]:
         """The payloads of a confirmed entry and of what follows it, as far as this client has just written them, or a
         long poll that nobody waits for has brought them. What a long poll has brought is handed out once."""
         if self._tail is not None and (run := self._tail.run_at(entry_id, count_max)):
@@ -405,4 +411,4 @@ class LacFollower:
         """Take what a long poll's reply says of the last add confirmed; have the bookie show it, if it must."""
         self.on_hearsay(poll.bookie, reply.max_lac)
         if reply.max_lac is not None and reply.max_lac > self.known.value and self.known.closed_at is None:
-            self._ask_proof(poll.bookie, reply.max_lac)
+            self._request_proof(poll.bookie, reply.max_lac)

@@ -27,7 +27,7 @@ class OpenedEntries:
         self.as_stored = opener is None
         """Whether entries are as they are stored: there is nothing to open."""
 
-    def at_hand(self, first: int, stored: Sequence[bytes]) -> Sequence[bytes]:
+    def open_if_valid(self, first: int, stored: Sequence[bytes]) -> Sequence[bytes]:
         """Consecutive payloads; empty if one of them does not open, so that it is read."""
         if self._opener is None or not stored:
             return stored
@@ -36,7 +36,7 @@ class OpenedEntries:
         except DecryptionError:
             return ()
 
-    async def of(self, first: int, stored: Sequence[bytes]) -> Sequence[bytes]:
+    async def open(self, first: int, stored: Sequence[bytes]) -> Sequence[bytes]:
         """Consecutive payloads. The other copies of an entry are read if the one that came does not open.
 
         Raises: DecryptionError: no copy of an entry that could be read opens.
@@ -47,9 +47,9 @@ class OpenedEntries:
         try:
             return opener.open(first, stored)
         except DecryptionError:
-            return [await self._good(opener, entry_id, copy) for entry_id, copy in enumerate(stored, first)]
+            return [await self._open_any_copy(opener, entry_id, copy) for entry_id, copy in enumerate(stored, first)]
 
-    async def _good(self, opener: EntryOpener, entry_id: int, copy: bytes) -> bytes:
+    async def _open_any_copy(self, opener: EntryOpener, entry_id: int, copy: bytes) -> bytes:
         """The payload of one entry, of which this ``copy`` came first."""
         try:
             return opener.open(entry_id, [copy])[0]

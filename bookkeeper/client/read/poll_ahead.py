@@ -24,33 +24,33 @@ twice as often for nothing."""
 
 
 class PendingPoll:
-    """A long poll that was sent at the loop's time ``began``."""
+    """A long poll that was sent at the loop's time ``sent_at``."""
 
-    __slots__ = ("began", "poll")
+    __slots__ = ("poll", "sent_at")
 
     def __init__(self, poll: Poll, began: float) -> None:
         self.poll = poll
-        self.began = began
+        self.sent_at = began
 
 
 class PollAhead:
     """At most one poll ahead, and at most one entry that such a poll has brought."""
 
-    __slots__ = ("_came", "_quick", "asked")
+    __slots__ = ("_entry", "_quick", "pending")
 
     def __init__(self) -> None:
-        self.asked: PendingPoll | None = None
+        self.pending: PendingPoll | None = None
         """The poll ahead that is under way."""
-        self._came: Entry | None = None
+        self._entry: Entry | None = None
         self._quick = False
 
     def take_over(self, poll: Poll, now: float) -> PendingPoll | None:
         """The poll that was asked ahead, if it asks what ``poll`` asks and has time left. One that does not is
         forgotten."""
-        asked, self.asked = self.asked, None
+        asked, self.pending = self.pending, None
         if asked is None or (asked.poll.bookie, asked.poll.previous_lac) != (poll.bookie, poll.previous_lac):
             return None
-        return asked if now < asked.began + asked.poll.timeout_ms / 1000 else None
+        return asked if now < asked.sent_at + asked.poll.timeout_ms / 1000 else None
 
     def next(self, poll: Poll) -> Poll | None:
         """What to ask ahead while ``poll`` is waited for, if anything."""
@@ -58,15 +58,15 @@ class PollAhead:
 
     def on_answered(self, asked: PendingPoll, entry: Entry | None, now: float) -> None:
         """The poll that was waited for was answered."""
-        self._quick = entry is not None and now - asked.began < QUICK_S
+        self._quick = entry is not None and now - asked.sent_at < QUICK_S
 
-    def on_overtaken(self, entry: Entry | None) -> None:
+    def on_answered_early(self, entry: Entry | None) -> None:
         """The poll ahead was answered before anybody waited for it."""
-        self.asked, self._came = None, entry
+        self.pending, self._entry = None, entry
 
     def take(self, entry_id: int) -> bytes | None:
         """The payload of an entry that a poll ahead has brought; it is handed out once."""
-        if (came := self._came) is None or came.entry_id > entry_id:
+        if (came := self._entry) is None or came.entry_id > entry_id:
             return None
-        self._came = None
+        self._entry = None
         return came.payload if came.entry_id == entry_id else None

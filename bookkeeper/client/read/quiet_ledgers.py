@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from math import ceil, inf
 from typing import Final
 
-from bookkeeper.client.bookie_request import ask
+from bookkeeper.client.bookie_request import send_request
 from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
@@ -65,7 +65,7 @@ class QuietLedgers:
     async def close(self) -> None:
         """End all waits, and say so as news. Idempotent."""
         for wait in list(self._waits):
-            wait.tell()
+            wait.notify()
         await self._tasks.close()
 
 
@@ -77,7 +77,7 @@ class QuietLedger:
         "_forget",
         "_last",
         "_ledger_id",
-        "_look_at",
+        "_notify_at",
         "_on_news",
         "_pauses",
         "_polled_at",
@@ -105,7 +105,7 @@ class QuietLedger:
         self._ensemble: Sequence[BookieId] = metadata.last_fragment.ensemble
         self._last = last
         self._on_news: Callable[[], None] | None = on_news
-        self._look_at = look_at
+        self._notify_at = look_at
         self._forget = forget
         self._turn = services.seams.rng.randrange(0, len(self._ensemble))
         self._pauses: Iterator[float] | None = None
@@ -115,10 +115,10 @@ class QuietLedger:
 
     def start(self) -> None:
         """Watch the metadata, and send the first poll."""
-        self._watch = self._services.metadata.ledgers.watch(self._ledger_id, self.tell)
+        self._watch = self._services.metadata.ledgers.watch(self._ledger_id, self.notify)
         self._poll()
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """There may be news: say so, once, and end."""
         on_news = self._on_news
         self.close()
@@ -141,23 +141,25 @@ class QuietLedger:
         bookie = self._ensemble[self._turn % len(self._ensemble)]
         self._turn += 1
         self._polled_at = asyncio.get_running_loop().time()
-        hold_s = max(0.001, min(ROUND_S, self._look_at - self._polled_at))
+        hold_s = max(0.001, min(ROUND_S, self._notify_at - self._polled_at))
         request = ReadEntry(
             self._ledger_id, NO_ENTRY, previous_lac=self._last, timeout_ms=ceil(hold_s * 1000), piggyback=True
         )
         limit_s = ROUND_S + self._services.config.request_timeout_ms / 1000
-        ask(self._services, self._tasks, bookie, request, self._answered, use=ConnectionPurpose.LAC, timeout_s=limit_s)
+        send_request(
+            self._services, self._tasks, bookie, request, self._answered, use=ConnectionPurpose.LAC, timeout_s=limit_s
+        )
 
     def _answered(self, reply: Reply | BookKeeperError) -> None:
         if self._on_news is None or self._tasks.closed:
             return
         good = isinstance(reply, ReadReply) and reply.status is Status.OK
         if isinstance(reply, ReadReply) and good and self._is_news(reply):
-            self.tell()
+            self.notify()
             return
         loop = asyncio.get_running_loop()
-        if loop.time() >= self._look_at:
-            self.tell()
+        if loop.time() >= self._notify_at:
+            self.notify()
             return
         if good and loop.time() - self._polled_at >= 1.0:
             self._pauses = None

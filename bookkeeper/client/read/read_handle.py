@@ -18,12 +18,12 @@ from bookkeeper.client.known import KnownLedger
 from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.loop_affinity import require_loop
 from bookkeeper.client.read.entry_source import EntrySource
-from bookkeeper.client.read.lac_follower import LacFollower, UnfoundedLac, is_over
+from bookkeeper.client.read.lac_follower import LacFollower, UnfoundedLacError, has_passed
 from bookkeeper.client.read.opened_entries import OpenedEntries
 from bookkeeper.client.read.single_reads import SingleReads
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
-from bookkeeper.client.write.append_futures import fresh
+from bookkeeper.client.write.append_futures import copy_error
 from bookkeeper.encryption import EntryOpener
 from bookkeeper.errors import BookKeeperError, ClientClosedError, IllegalOperationError
 from bookkeeper.ids import NO_ENTRY, EntryId, LedgerId
@@ -56,14 +56,14 @@ class ReadHandle:
         """Everything below this handle has entries as they are stored."""
         self._singles = SingleReads(self._source)
         self._loop = asyncio.get_running_loop()
-        self._let_go = False
+        self._closed = False
         self._ended: BookKeeperError | None = None
 
     async def start(self) -> None:
         """Ask how far the ledger may be read, and follow it if it is open. Raises: UnauthorizedError, BookieError."""
         self._follower.start()
         if not self.closed:
-            await self._follower.ask_all()
+            await self._follower.query_bookies()
 
     # -- what it says -------------------------------------------------------------------------------------
 
@@ -125,16 +125,16 @@ class ReadHandle:
         """
         singles = self._singles
         if singles.is_first:  # it speaks for all of its turn
-            self._require_here()
+            self._require_loop()
         if (
-            self._let_go
+            self._closed
             or self._ended is not None
             or type(entry_id) is not int
             or not 0 <= entry_id <= self._follower.known.value
         ):
             self._require_confirmed(entry_id, entry_id)
         payload = await singles.read(entry_id)
-        return payload if self._opened.as_stored else (await self._opened.of(entry_id, [payload]))[0]
+        return payload if self._opened.as_stored else (await self._opened.open(entry_id, [payload]))[0]
 
     async def read_batches(
         self, first: int, last: int, *, ahead_bytes: int | None = None
@@ -172,7 +172,7 @@ class ReadHandle:
                     rest = start + len(payloads)
                     running.appendleft((rest, left, self._source.read(rest, left, bytes_max=most)))
                 self._source.lengths.on_payloads(payloads)
-                yield EntryId(start), await self._opened.of(start, payloads)
+                yield EntryId(start), await self._opened.open(start, payloads)
         finally:
             for *_, future in running:
                 future.cancel()  # also one that has failed: asyncio then does not log that nobody asked for its error
@@ -185,8 +185,8 @@ class ReadHandle:
             NoSuchEntryError: its bookies do not have it.
             BookieError: some of its bookies did not answer.
         """
-        self._require_held()
-        return (await self._opened.of(entry_id, await self._source.read(entry_id, unconfirmed=True)))[0]
+        self._require_open()
+        return (await self._opened.open(entry_id, await self._source.read(entry_id, unconfirmed=True)))[0]
 
     async def read_batch(self, first: int, *, count_max: int = 0, bytes_max: int = 0) -> list[LedgerEntry]:
         """Entries from ``first`` on: at least one, at most ``count_max``, with ``bytes_max`` payload bytes together.
@@ -216,7 +216,7 @@ class ReadHandle:
         return found
 
     def _require_confirmed(self, first: int, last: int) -> None:
-        self._require_held()
+        self._require_open()
         require_whole("the first entry", first)
         require_whole("the last entry", last)
         if first > last + 1:
@@ -230,19 +230,19 @@ class ReadHandle:
                 "one, and read_unconfirmed() reads past it"
             )
 
-    def give_up(self, error: BookKeeperError) -> None:
+    def fail(self, error: BookKeeperError) -> None:
         """For the client, when it no longer trusts its metadata: read nothing more."""
         self._ended = error
-        self._follower.give_up(error)
+        self._follower.fail(error)
 
-    def _require_here(self) -> None:
+    def _require_loop(self) -> None:
         require_loop(self._loop, self._what, "open the ledger again where it is read")
 
-    def _require_held(self) -> None:
-        self._require_here()
+    def _require_open(self) -> None:
+        self._require_loop()
         if self._ended is not None:
-            raise fresh(self._ended)
-        if self._let_go:
+            raise copy_error(self._ended)
+        if self._closed:
             raise ClientClosedError(f"this reader of ledger {self.id} is closed: open the ledger again")
 
     # -- following ----------------------------------------------------------------------------------------
@@ -255,11 +255,11 @@ class ReadHandle:
             MetadataUnavailableError: the metadata store does not answer.
             BookieError: too few bookies answer.
         """
-        self._require_held()
+        self._require_open()
         if not self.closed:
             await self._follower.refresh()
         if not self.closed:
-            await self._follower.ask_all()
+            await self._follower.query_bookies()
         return self.last_add_confirmed
 
     async def wait_last_add_confirmed(self, past: int, *, timeout_ms: int) -> EntryId:
@@ -287,7 +287,7 @@ class ReadHandle:
         if self.last_add_confirmed < entry_id:
             return self.last_add_confirmed, None
         if came is not None and came.entry_id == entry_id:
-            at_hand = self._opened.at_hand(entry_id, [came.payload])
+            at_hand = self._opened.open_if_valid(entry_id, [came.payload])
         else:
             at_hand = self.take_ready(entry_id, 1)
         payload = at_hand[0] if at_hand else await self.read_entry(entry_id)
@@ -299,16 +299,16 @@ class ReadHandle:
         Empty: read it."""
         if first > self.last_add_confirmed:
             return ()
-        return self._opened.at_hand(first, self._follower.take(first, count_max))
+        return self._opened.open_if_valid(first, self._follower.take_ready(first, count_max))
 
     async def _wait_past(self, past: int, timeout_ms: int) -> Entry | None:
         """Wait round after round until there is news or the time is up; return the entry that came last."""
-        self._require_held()
+        self._require_open()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
         came: Entry | None = None
-        while self.last_add_confirmed <= past and not self.closed and not self._let_go:
-            if is_over(loop, deadline):
+        while self.last_add_confirmed <= past and not self.closed and not self._closed:
+            if has_passed(loop, deadline):
                 break
             came = await self._follower.wait_past(past, deadline)
         return came
@@ -326,36 +326,36 @@ class ReadHandle:
 
     async def tail_batches(self, first: int = 0) -> AsyncIterator[tuple[EntryId, Sequence[bytes]]]:
         """Entries as :meth:`tail`, in runs of whatever is confirmed and not yet returned."""
-        self._require_here()
+        self._require_loop()
         entry = EntryId(first)
         while True:
             if self._ended is not None:
-                raise fresh(self._ended)
-            if self.last_add_confirmed >= entry and not self._let_go:
+                raise copy_error(self._ended)
+            if self.last_add_confirmed >= entry and not self._closed:
                 if at_hand := self.take_ready(entry):
                     yield entry, at_hand
                     entry = EntryId(entry + len(at_hand))
                     continue
-                with suppress(UnfoundedLac):
+                with suppress(UnfoundedLacError):
                     async for start, payloads in self.read_batches(entry, self.last_add_confirmed):
                         yield start, payloads
                         entry = EntryId(start + len(payloads))
                 continue
-            if self.closed or self._let_go:
+            if self.closed or self._closed:
                 return
             came = await self._follower.wait_past(entry - 1)
             if (
                 came is not None
                 and came.entry_id == entry <= self.last_add_confirmed
-                and (at_hand := self._opened.at_hand(entry, [came.payload]))  # else it is read
+                and (at_hand := self._opened.open_if_valid(entry, [came.payload]))  # else it is read
             ):
                 yield entry, at_hand
                 entry = EntryId(entry + 1)
 
     async def close(self) -> None:
         """Close this handle. The ledger stays as it is. Idempotent."""
-        self._require_here()
-        self._let_go = True
+        self._require_loop()
+        self._closed = True
         self._follower.stop()
         await self._tasks.close()
         self._on_closed(self)

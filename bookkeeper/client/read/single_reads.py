@@ -54,7 +54,7 @@ class SingleReads:
             if self._lone.at_once and self._latest.done():
                 self._latest = future
                 source = self._source
-                self._ask(lone_share(entry_id, source.record.metadata, source.order), {entry_id: [future]})
+                self._send(lone_share(entry_id, source.record.metadata, source.order), {entry_id: [future]})
                 return future
             self._loop.call_soon(self._on_turn)
             wanted[entry_id] = [future]
@@ -74,9 +74,9 @@ class SingleReads:
             waiting = [wanted[entry] for entry in range(first, first + count)]
             source.read(first, count).add_done_callback(_Handover(source, first, waiting))
         for share in plan.shares:
-            self._ask(share, wanted)
+            self._send(share, wanted)
 
-    def _ask(self, share: ReadShare, wanted: dict[int, _Waiting]) -> None:
+    def _send(self, share: ReadShare, wanted: dict[int, _Waiting]) -> None:
         """Ask over the connection to the share's bookie, if there is one now; otherwise each entry is a run."""
         source, bookie, ids = self._source, share.bookie, share.entry_ids
         connection = source.services.pool.ready(bookie)
@@ -93,16 +93,16 @@ class SingleReads:
 
     def _set_timer(self) -> None:
         if self._hedged.wake_at is not None:
-            self._loop.call_at(self._hedged.wake_at, self._on_time)
+            self._loop.call_at(self._hedged.wake_at, self._on_tick)
 
-    def _on_time(self) -> None:
+    def _on_tick(self) -> None:
         """Turn the reads that take too long into runs, which ask the next bookie, too."""
         late = self._hedged.on_tick(self._loop.time())
         self._set_timer()
         for asked in late:
-            asked.go_on()
+            asked.continue_as_runs()
 
-    def ended(self, asked: _PendingReads) -> None:
+    def on_ended(self, asked: _PendingReads) -> None:
         """Every entry of ``asked`` is answered, or has become a run."""
         self._hedged.on_ended(asked)
 
@@ -137,10 +137,10 @@ class _PendingReads:
             buffer, replies, picked, source.record.ledger_id, entry_ids, digest.digest_type, digest.mac_key
         )
         waiting = self._waiting
-        if (end := source.end) == NO_ENTRY:
-            self._hear(buffer, replies, picked, payloads, said)
+        if (end := source.last_entry) == NO_ENTRY:
+            self._report_lac(buffer, replies, picked, payloads, said)
         elif end in entry_ids and payloads[at := entry_ids.index(end)] is not None:
-            source.on_end(HEADER.unpack_from(buffer, replies.begins[picked[at]])[3])
+            source.check_length(HEADER.unpack_from(buffer, replies.begins[picked[at]])[3])
         for i, entry_id, payload in zip(picked, entry_ids, payloads, strict=True):
             if payload is None or (futures := waiting.pop(entry_id, None)) is None:
                 self.answered(entry_id, read_reply(replies, i, buffer))
@@ -149,9 +149,9 @@ class _PendingReads:
                 if not future.done():
                     future.set_result(payload)
         if not waiting:
-            self._reads.ended(self)
+            self._reads.on_ended(self)
 
-    def _hear(
+    def _report_lac(
         self, buffer: Buffer, replies: ReadReplies, picked: list[int], payloads: list[bytes | None], said: int
     ) -> None:
         """Tell how far one may read: what the last good entry carries, and what the bookie says at most."""
@@ -164,17 +164,17 @@ class _PendingReads:
         """Give a bad copy, a refusal or a late reply to a run, which decides what to do."""
         run = self._runs.pop(entry_id, None) or self._run_of(entry_id)
         if not self._waiting:
-            self._reads.ended(self)
-        run.answered(self.bookie, reply)
+            self._reads.on_ended(self)
+        run.on_reply(self.bookie, reply)
 
     def lost(self, error: BookieError) -> None:
         """The connection was lost, or the time is over: runs ask other bookies for what is missing."""
         for entry_id in [*self._waiting, *self._runs]:
             self.answered(entry_id, error)
 
-    def go_on(self) -> None:
+    def continue_as_runs(self) -> None:
         """Turn each entry that has not come yet into a run."""
-        self._reads.ended(self)
+        self._reads.on_ended(self)
         for entry_id in list(self._waiting):
             self._runs[entry_id] = self._run_of(entry_id)
 
@@ -182,7 +182,7 @@ class _PendingReads:
         """The run that continues the read of one entry."""
         run = RunRead(self._source, entry_id, order=self._order)
         run.done.add_done_callback(_Handover(self._source, entry_id, [self._waiting.pop(entry_id)]))
-        run.start_asked(self.bookie, self.asked_at)
+        run.start_sent(self.bookie, self.asked_at)
         return run
 
 

@@ -22,7 +22,7 @@ Callback = Callable[["Reply | BookieError"], None]
 OnFailed = Callable[["AddChannel", BookKeeperError], None]
 
 
-def _nobody_listens(channel: AddChannel, news: object) -> None:
+def _ignore(channel: AddChannel, news: object) -> None:
     """Takes the place of the writer, which may end, and be freed, before the channel."""
 
 
@@ -57,7 +57,7 @@ class AddChannel:
         self._on_failed = on_failed
         self._stream: AddStream | None = None
         self._queued: list[Buffer] = []
-        self._questions: list[tuple[Request, float, Callback]] = []
+        self._requests: list[tuple[Request, float, Callback]] = []
         self._connecting: asyncio.Task[None] | None = None
 
     def open(self, connection: BookieConnection | None = None) -> None:
@@ -75,29 +75,29 @@ class AddChannel:
         elif not self.closed:
             self._queued.append(frames)
 
-    def ask(self, request: Request, timeout_s: float, answered: Callback) -> None:
+    def request(self, request: Request, timeout_s: float, answered: Callback) -> None:
         """Send a request after the adds, on the same connection; forget it if the channel is left before that."""
         if self._stream is not None:
             self._stream.connection.request_nowait(request, timeout_s, answered)
         elif not self.closed:
-            self._questions.append((request, timeout_s, answered))
+            self._requests.append((request, timeout_s, answered))
 
     def drop(self) -> None:
         """Stop reporting, whatever was sent. A later channel to this bookie gets another connection.
 
         A connection that still has unsent bytes is ended, which frees its buffers.
         """
-        if (connection := self.leave()) is not None:
+        if (connection := self.detach()) is not None:
             if connection.unsent:
                 connection.abort(BookieUnavailableError(f"{self.bookie} takes no more bytes"))
             self._pool.retire(self.bookie, connection)
 
-    def leave(self) -> BookieConnection | None:
+    def detach(self) -> BookieConnection | None:
         """Stop reporting, and leave the connection to its other users. Returns it, if there is one."""
         self.closed = True
-        self._on_replies, self._on_failed = _nobody_listens, _nobody_listens
+        self._on_replies, self._on_failed = _ignore, _ignore
         self._queued.clear()
-        self._questions.clear()
+        self._requests.clear()
         if self._connecting is not None:
             self._connecting.cancel()
             self._connecting = None
@@ -127,7 +127,7 @@ class AddChannel:
         queued, self._queued = self._queued, []
         for frames in queued:
             self._stream.send(frames)
-        questions, self._questions = self._questions, []
+        questions, self._requests = self._requests, []
         for question in questions:
             connection.request_nowait(*question)
 

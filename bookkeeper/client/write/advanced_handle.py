@@ -8,7 +8,7 @@ from typing import NamedTuple, NoReturn
 
 from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.services import ClientServices
-from bookkeeper.client.write.append_futures import fresh
+from bookkeeper.client.write.append_futures import copy_error
 from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.encryption import EntrySealer
 from bookkeeper.errors import BookKeeperError, IllegalOperationError, TooManyRequestsError
@@ -84,7 +84,7 @@ class AdvancedHandle(WriteHandle):
         try:
             return await entry.future
         except asyncio.CancelledError:
-            if self._order.give_up(entry_id):
+            if self._order.withdraw(entry_id):
                 del self._entries[entry_id]
             raise
 
@@ -114,7 +114,7 @@ class AdvancedHandle(WriteHandle):
 
         Raises: the error that ended this handle.
         """
-        self._require_here()
+        self._require_loop()
         while True:
             self._raise_if_ended()
             if self._order.has_room(self._order.lowest_missing + 1 if entry_id is None else entry_id):
@@ -161,7 +161,7 @@ class AdvancedHandle(WriteHandle):
     # -- inside -------------------------------------------------------------------------------------------
 
     def _new(self, entry_id: int, payload: Buffer) -> _Entry:
-        self._require_here()
+        self._require_loop()
         checked = self._checked(payload)
         self._raise_if_ended()
         self._order.check_new(entry_id)
@@ -171,7 +171,7 @@ class AdvancedHandle(WriteHandle):
     def _advance(self) -> None:
         """Give the writer the entries without a gap below them, then admit those for which there is room."""
         while True:
-            for entry_id in self._order.take():
+            for entry_id in self._order.take_ready():
                 entry = self._entries.pop(entry_id)
                 self._enqueue(entry.payload, entry.future)
             if not self._order.admit():
@@ -201,5 +201,5 @@ class AdvancedHandle(WriteHandle):
         entries, self._entries = self._entries, {}
         for _, entry in sorted(entries.items()):
             if not entry.future.done():
-                entry.future.set_exception(fresh(error))
+                entry.future.set_exception(copy_error(error))
         self._wake_rooms()

@@ -41,10 +41,10 @@ class _EntryFutures:
     def fail(self, from_entry: int, error: BookKeeperError) -> None:
         for future in self.futures[len(self.futures) - (self.end - self.first) :]:
             if not future.done():
-                future.set_exception(sent(error))
+                future.set_exception(copy_unknown(error))
 
 
-class _Range:
+class _RunFuture:
     """One future for the entries ``first .. last``; it gets their range."""
 
     __slots__ = ("first", "future", "last")
@@ -64,10 +64,12 @@ class _Range:
     def fail(self, from_entry: int, error: BookKeeperError) -> None:
         if not self.future.done():
             known = self.first < from_entry
-            self.future.set_exception(partial(self.first, from_entry, error) if known else sent(error))
+            self.future.set_exception(
+                partial_append_error(self.first, from_entry, error) if known else copy_unknown(error)
+            )
 
 
-class _RunFuture:
+class _PrefixFuture:
     """A future for everything up to ``last``; it gets that id."""
 
     __slots__ = ("future", "last")
@@ -85,14 +87,14 @@ class _RunFuture:
 
     def fail(self, from_entry: int, error: BookKeeperError) -> None:
         if not self.future.done():
-            self.future.set_exception(sent(error))
+            self.future.set_exception(copy_unknown(error))
 
 
 class AppendFutures:
     """The futures of entries that were given to the machine and are neither confirmed nor failed."""
 
     def __init__(self) -> None:
-        self._waiting: deque[_EntryFutures | _Range | _RunFuture] = deque()
+        self._waiting: deque[_EntryFutures | _RunFuture | _PrefixFuture] = deque()
         """In entry order."""
 
     def __len__(self) -> int:
@@ -105,11 +107,11 @@ class AppendFutures:
 
     def expect_run(self, first: int, count: int, future: asyncio.Future[Any]) -> None:
         """One future for a run; it gets the range of its ids."""
-        self._waiting.append(_Range(first, first + count - 1, future))
+        self._waiting.append(_RunFuture(first, first + count - 1, future))
 
     def expect_all(self, last: int, future: asyncio.Future[Any]) -> None:
         """A future for everything up to ``last``; it gets that id."""
-        self._waiting.append(_RunFuture(last, future))
+        self._waiting.append(_PrefixFuture(last, future))
 
     def confirm(self, end: int) -> None:
         """Every entry below ``end`` is durable."""
@@ -124,7 +126,7 @@ class AppendFutures:
             waiting.popleft().fail(from_entry, error)
 
 
-def partial(first: int, first_unknown: int, error: BookKeeperError) -> PartialAppendError:
+def partial_append_error(first: int, first_unknown: int, error: BookKeeperError) -> PartialAppendError:
     """The error of a call whose entries ``first .. first_unknown - 1`` are durable; the outcome of the others is
     unknown."""
     known = tuple(range(first, first_unknown))
@@ -134,7 +136,7 @@ def partial(first: int, first_unknown: int, error: BookKeeperError) -> PartialAp
     return failure
 
 
-def fresh(error: BookKeeperError) -> BookKeeperError:
+def copy_error(error: BookKeeperError) -> BookKeeperError:
     """A copy of the error for another caller: one object raised in many places would collect all their tracebacks."""
     try:
         copy = type(error)(*error.args)
@@ -145,9 +147,9 @@ def fresh(error: BookKeeperError) -> BookKeeperError:
     return copy
 
 
-def sent(error: BookKeeperError) -> BookKeeperError:
+def copy_unknown(error: BookKeeperError) -> BookKeeperError:
     """A copy of the error for the caller of an entry that was sent. Its outcome is unknown, whatever ended the writer:
     a recovery that closed the ledger may have kept the entry."""
-    copy = fresh(error)
+    copy = copy_error(error)
     copy.outcome = Outcome.UNKNOWN
     return copy

@@ -12,7 +12,7 @@ from bookkeeper.ledger.write import ChangeFailure
 
 _log = logging.getLogger(__name__)
 
-_TRIED_AGAIN: Final = (ChangeFailure.NO_SPARE, ChangeFailure.STORE_AWAY)
+_RETRIED: Final = (ChangeFailure.NO_SPARE, ChangeFailure.STORE_AWAY)
 
 
 class ChangeLog:
@@ -20,25 +20,25 @@ class ChangeLog:
 
     def __init__(self, ledger_id: LedgerId) -> None:
         self._ledger_id = ledger_id
-        self._told: tuple[tuple[BookieId, ...], ChangeFailure] | None = None
+        self._reported: tuple[tuple[BookieId, ...], ChangeFailure] | None = None
         self._channels: dict[BookieId, AddChannel] = {}
         """The newest channel to each bookie of the ensemble, also if it has failed."""
 
-    def followed(self, channel: AddChannel) -> AddChannel:
+    def track(self, channel: AddChannel) -> AddChannel:
         """The same channel; lines about its bookie say what the bookie's own log calls its adds."""
         self._channels[channel.bookie] = channel
         return channel
 
-    def failed(self, failed: tuple[BookieId, ...], failure: ChangeFailure) -> None:
+    def log_failed(self, failed: tuple[BookieId, ...], failure: ChangeFailure) -> None:
         """Failed bookies were not replaced."""
-        is_new, self._told = (failed, failure) != self._told, (failed, failure)
-        level = logging.DEBUG if not is_new else logging.WARNING if failure in _TRIED_AGAIN else logging.INFO
+        is_new, self._reported = (failed, failure) != self._reported, (failed, failure)
+        level = logging.DEBUG if not is_new else logging.WARNING if failure in _RETRIED else logging.INFO
         text = "ledger %d: failed bookies (%s) are not replaced: %s"
         _log.log(level, text, self._ledger_id, self._named(failed), failure.value, extra=self._fields(failed))
 
-    def changed(self, first_entry: EntryId, members: Sequence[BookieId], failed: Sequence[BookieId]) -> None:
+    def log_changed(self, first_entry: EntryId, members: Sequence[BookieId], failed: Sequence[BookieId]) -> None:
         """An ensemble change was committed, away from the bookies that failed."""
-        self._told = None
+        self._reported = None
         text = "ledger %d: the ensemble was changed; entries from %d on are stored by %s, and no more by %s"
         stored_by = ", ".join(members)
         fields = self._fields(failed)
@@ -46,9 +46,9 @@ class ChangeLog:
         for bookie in [bookie for bookie in self._channels if bookie not in members]:
             del self._channels[bookie]
 
-    def returned(self, bookie: BookieId) -> None:
+    def log_returned(self, bookie: BookieId) -> None:
         """A failed bookie answers again."""
-        self._told = None
+        self._reported = None
         _log.info("ledger %d: %s answers again", self._ledger_id, bookie)
 
     def _named(self, bookies: Iterable[BookieId]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
-from bookkeeper.client.write.lac_turns import LAC_REST_S, AskNextTurn, LacTurns
+from bookkeeper.client.write.lac_turns import LAC_OTHERS_S, LacTurns, WaitAnotherTurn
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger import DigestScheme
@@ -47,12 +47,12 @@ class LacSender:
         self._turns = LacTurns()
         self._delay_s = services.config.explicit_lac_delay_ms / 1000
         self._timer: asyncio.TimerHandle | None = None
-        self._rest: asyncio.TimerHandle | None = None
+        self._others_timer: asyncio.TimerHandle | None = None
         self._is_stopped = False
 
-    def want(self, publish: PublishLac) -> None:
+    def publish_soon(self, publish: PublishLac) -> None:
         """Send this soon, unless an append carries it."""
-        if not self._turns.want(publish):
+        if not self._turns.request(publish):
             return  # one is scheduled already
         if self._delay_s:
             self._timer = self._loop.call_later(self._delay_s, self._on_turn)
@@ -63,27 +63,27 @@ class LacSender:
         """Send nothing more. Idempotent."""
         self._is_stopped = True
         self._is_idle = _never
-        for timer in (self._timer, self._rest):
+        for timer in (self._timer, self._others_timer):
             if timer is not None:
                 timer.cancel()
 
     def _on_turn(self) -> None:
         """Tell bookies the last add confirmed, unless an append is about to carry it, or has left with it."""
         step = self._turns.on_turn(idle=self._is_idle() and self._writer.lac_to_publish() is not None)
-        if step is AskNextTurn.LATER:
+        if step is WaitAnotherTurn.LATER:
             self._loop.call_soon(self._on_turn)
         elif step is not None and not self._is_stopped and (lac := self._writer.lac_to_publish()) is not None:
             now = self._spec.ack_quorum_of(step.bookies)
             self._publish(lac, now)
             self._writer.on_lac_published(lac)
-            if self._rest is not None:
-                self._rest.cancel()
-                self._rest = None
+            if self._others_timer is not None:
+                self._others_timer.cancel()
+                self._others_timer = None
             if rest := step.bookies[len(now) :]:
-                self._rest = self._loop.call_later(LAC_REST_S, self._publish_rest, lac, rest)
+                self._others_timer = self._loop.call_later(LAC_OTHERS_S, self._publish_to_others, lac, rest)
 
-    def _publish_rest(self, lac: EntryId, bookies: Sequence[BookieId]) -> None:
-        self._rest = None
+    def _publish_to_others(self, lac: EntryId, bookies: Sequence[BookieId]) -> None:
+        self._others_timer = None
         if self._writer.is_final_lac(lac):
             self._publish(lac, bookies)
 

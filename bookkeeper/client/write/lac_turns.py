@@ -11,18 +11,18 @@ LAC_TURNS: Final = 5
 """Turns of the loop (microseconds, when it is idle) before an explicit last add confirmed goes out. A caller that
 appends again from inside a task or ``wait_for`` needs some turns to be woken; its entry then carries the news."""
 
-PACED: Final = 8
+PAUSING_MIN: Final = 8
 """After so many in a row that no append has carried, the writer is one that pauses: the next one goes out a turn from
 now, so that who follows the ledger has it sooner, and the loop is not turned in vain."""
 
-LOOK: Final = 16
+PROBE_EVERY: Final = 16
 """One in so many of a writer that pauses waits all turns: if an append comes meanwhile, the row begins anew."""
 
-LAC_REST_S: Final = 0.002
+LAC_OTHERS_S: Final = 0.002
 """So long after an ack quorum the other bookies are told, too, unless an add has told them."""
 
 
-class AskNextTurn(Enum):
+class WaitAnotherTurn(Enum):
     """Ask again after another turn of the loop."""
 
     LATER = "another turn"
@@ -31,32 +31,32 @@ class AskNextTurn(Enum):
 class LacTurns:
     """Counts idle turns of one writer's loop. An append that comes meanwhile carries the news, and ends the count."""
 
-    __slots__ = ("_left", "_row", "_wanted")
+    __slots__ = ("_left", "_uncarried", "_wanted")
 
     def __init__(self) -> None:
         self._wanted: PublishLac | None = None
         self._left = 0
-        self._row = 0
+        self._uncarried = 0
         """How many in a row went out, and were not carried by an append."""
 
-    def want(self, publish: PublishLac) -> bool:
+    def request(self, publish: PublishLac) -> bool:
         """Ask to publish a last add confirmed. True: the count begins now; False: it is under way."""
         begins = self._wanted is None
         self._wanted = publish
         if begins:
-            self._left = 1 if self._row >= PACED and self._row % LOOK else LAC_TURNS
+            self._left = 1 if self._uncarried >= PAUSING_MIN and self._uncarried % PROBE_EVERY else LAC_TURNS
         return begins
 
-    def on_turn(self, *, idle: bool) -> AskNextTurn | PublishLac | None:
+    def on_turn(self, *, idle: bool) -> WaitAnotherTurn | PublishLac | None:
         """A turn has passed. Returns what to publish; None: an append carries it (not ``idle``)."""
         self._left -= 1
         if idle and self._left > 0:
-            return AskNextTurn.LATER
+            return WaitAnotherTurn.LATER
         wanted, self._wanted = self._wanted, None
-        self._row = self._row + 1 if idle else 0
+        self._uncarried = self._uncarried + 1 if idle else 0
         return wanted if idle else None
 
     def validate_state(self) -> None:
         """What must hold between any two calls. For tests."""
         assert self._wanted is None or 0 < self._left <= LAC_TURNS, "news waits for a turn that does not come"
-        assert self._row >= 0
+        assert self._uncarried >= 0

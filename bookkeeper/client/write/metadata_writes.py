@@ -54,7 +54,7 @@ async def change_ensemble(
                 return new
             return await record.write(new, stored)
         except (MetadataConflictError, *STORE_AWAY):  # a write that lost may have been done, and been replaced since
-            if (ended := await _until_known(record)) is not None:
+            if (ended := await _refresh_until_known(record)) is not None:
                 return ended
         except NoSuchLedgerError:
             return ChangeFailure.DELETED
@@ -86,7 +86,7 @@ async def close_ledger(
                 except STORE_AWAY as error:
                     away = error
                     await asyncio.sleep(RETRY_S)
-                if (unknown := await _until_known(record)) is not None:
+                if (unknown := await _refresh_until_known(record)) is not None:
                     raise NoSuchLedgerError(f"ledger {record.ledger_id} was not closed: {unknown.value}")
     except TimeoutError:
         raise MetadataUnavailableError(
@@ -95,7 +95,7 @@ async def close_ledger(
         ) from away
 
 
-async def _until_known(record: LedgerView) -> ChangeFailure | None:
+async def _refresh_until_known(record: LedgerView) -> ChangeFailure | None:
     """After a write of unknown outcome: read the metadata until the store answers.
 
     A write that lost has an unknown outcome, too. Its reply may have been lost; if somebody then wrote over it, the
@@ -122,7 +122,7 @@ def choose_stand_ins(
     return services.placement.replace(metadata.spec, ensemble, failed, watcher.candidates(), avoided=doubtful)
 
 
-async def reread(services: ClientServices, record: LedgerView, what: str) -> None:
+async def refresh_until_answered(services: ClientServices, record: LedgerView, what: str) -> None:
     """Read the metadata until the store answers, for ``metadata_timeout_ms`` at most.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from bookkeeper.client.write.append_futures import fresh
+from bookkeeper.client.write.append_futures import copy_error
 from bookkeeper.errors import BookKeeperError
 
 
@@ -30,7 +30,7 @@ class PendingForces:
         """The force has failed. Each caller gets an error of his own."""
         for future in self._waiting.pop(number, ()):
             if not future.done():
-                future.set_exception(fresh(error))
+                future.set_exception(copy_error(error))
 
     def fail_all(self, error: BookKeeperError) -> None:
         """No force that is under way will end."""

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from bookkeeper import codec
-from bookkeeper.client.bookie_request import asked, failure_of
+from bookkeeper.client.bookie_request import failure_of, request_reply
 from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
@@ -145,7 +145,9 @@ class RecoveryAdds:
             AddEntry(ledger_id, EntryId(entry_id), master_key, entry, recovery=True)
             for entry_id, entry in zip(entry_ids, entries, strict=True)
         ]
-        waiting = [asked(self._services, tasks, self._bookie, add, use=ConnectionPurpose.RECOVERY) for add in adds]
+        waiting = [
+            request_reply(self._services, tasks, self._bookie, add, use=ConnectionPurpose.RECOVERY) for add in adds
+        ]
         for add, reply in zip(adds, await asyncio.gather(*waiting), strict=True):
             what = f"entry {add.entry_id} of ledger {ledger_id} to {self._bookie}"
             if (error := failure_of(reply, what)) is not None:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Self
 from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.loop_affinity import require_loop
 from bookkeeper.client.services import ClientServices
-from bookkeeper.client.write.append_futures import AppendFutures, fresh
+from bookkeeper.client.write.append_futures import AppendFutures, copy_error
 from bookkeeper.client.write.writer_shell import WriterShell
 from bookkeeper.encryption import EntrySealer
 from bookkeeper.errors import (
@@ -32,7 +32,7 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.ledger import DigestScheme, LedgerMetadata
-from bookkeeper.ledger.write import RUN_BYTES, RUN_ENTRIES, LoneAppends, cut
+from bookkeeper.ledger.write import RUN_BYTES, RUN_ENTRIES, LoneAppends, cut_runs
 from bookkeeper.seams import Buffer
 
 _log = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ class WriteHandle:
         self._held: deque[_WaitingAppend] = deque()
         self._full = False
         """Whether new appends have to wait, because enough is pending or others wait already."""
-        self._let_go: BookKeeperError | None = None
+        self._abandoned: BookKeeperError | None = None
         self._shell.open_channels()
 
     def __repr__(self) -> str:
@@ -150,7 +150,7 @@ class WriteHandle:
             UnauthorizedError: a bookie holds another password for this ledger.
             EntryTooLargeError: the payload exceeds ``entry_size_max``; nothing was sent.
         """
-        self._require_here()
+        self._require_loop()
         if self._full:
             entry: EntryId = await self._hold([self._checked(payload)], single=True)
             return entry
@@ -165,7 +165,7 @@ class WriteHandle:
             LedgerClosedError, LedgerFencedError, ...: the error that ended this handle; nothing was sent.
         """
         if not self._queue:  # the first of a turn speaks for all of it
-            self._require_here()
+            self._require_loop()
         if self._full:
             raise TooManyRequestsError(
                 f"ledger {self._id} has {self.pending_bytes} bytes of appends pending, which is all that "
@@ -183,7 +183,7 @@ class WriteHandle:
                 ``first_unknown``.
             LedgerFencedError, ...: as append, if no entry of the run is confirmed.
         """
-        self._require_here()
+        self._require_loop()
         checked = [self._checked(payload) for payload in payloads]
         if not checked:
             self._raise_if_ended()
@@ -197,7 +197,7 @@ class WriteHandle:
 
     async def room(self) -> None:
         """Wait until another append would not have to wait."""
-        self._require_here()
+        self._require_loop()
         while self._full:
             await self._hold((), single=True)
 
@@ -208,7 +208,7 @@ class WriteHandle:
 
         Raises: as append, if one of the entries fails.
         """
-        self._require_here()
+        self._require_loop()
         if self._held:
             await self._hold((), single=True)
         self._flush_queue()
@@ -233,7 +233,7 @@ class WriteHandle:
             BookieFailedError, LedgerFencedError, LedgerClosedError, ...: the error that ended this handle.
             IllegalOperationError: the client speaks ``protocol="v2"``, which has no such request.
         """
-        self._require_here()
+        self._require_loop()
         if self._shell.services.config.protocol == "v2":
             raise IllegalOperationError(
                 f"ledger {self._id} cannot be forced: protocol v2 has no force; connect with protocol v3"
@@ -260,11 +260,11 @@ class WriteHandle:
             LedgerFencedError, LedgerClosedError: a recovery has decided or will decide where the ledger ends.
             MetadataUnavailableError: the store does not answer. Call close() again, or let a recovery close the ledger.
         """
-        self._require_here()
+        self._require_loop()
         self._flush_queue()
         self._refuse_held(LedgerClosedError(f"ledger {self._id} was closed by its writer"))
-        if self._let_go is not None:
-            raise fresh(self._let_go)
+        if self._abandoned is not None:
+            raise copy_error(self._abandoned)
         try:
             await self._shell.close(force=force)
         except BookKeeperError:
@@ -277,14 +277,14 @@ class WriteHandle:
     async def abandon(self) -> None:
         """End this handle without closing the ledger; a recovery will close it. The outcome of pending appends is
         unknown."""
-        self._require_here()
-        if self._let_go is None and self._writer.error is None:
-            self._let_go = ClientClosedError(
+        self._require_loop()
+        if self._abandoned is None and self._writer.error is None:
+            self._abandoned = ClientClosedError(
                 f"the writer of ledger {self._id} abandoned it; a recovery will decide where it ends"
             )
             self._flush_queue()
-            self._refuse_held(self._let_go)
-            self._shell.stop(self._let_go)
+            self._refuse_held(self._abandoned)
+            self._shell.stop(self._abandoned)
             self._writer.on_fenced(self._loop.time())  # nobody is left to hear what follows; it takes no more adds
         await self._shell.end(self._error() or ClientClosedError(f"the writer of ledger {self._id} abandoned it"))
         self._on_closed(self)
@@ -295,7 +295,7 @@ class WriteHandle:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._let_go is not None:
+        if self._abandoned is not None:
             return
         pending: BookKeeperError | None = None
         if error is None:
@@ -313,12 +313,12 @@ class WriteHandle:
         if pending is not None:
             raise pending
 
-    def give_up(self, error: BookKeeperError) -> None:
+    def fail(self, error: BookKeeperError) -> None:
         """For the client, when it no longer trusts its metadata: acknowledge nothing from now on, and leave the ledger
         as it is."""
         self._flush_queue()
         self._refuse_held(error)
-        self._shell.give_up(error)
+        self._shell.fail(error)
 
     def refresh_metadata(self) -> None:
         """For the client, when its session with the metadata store was in doubt: check whether the ledger is still
@@ -340,15 +340,15 @@ class WriteHandle:
             )
         return payload
 
-    def _require_here(self) -> None:
+    def _require_loop(self) -> None:
         require_loop(self._loop, self._what, "append where it was made")
 
     def _error(self) -> BookKeeperError | None:
-        return self._let_go or self._writer.error
+        return self._abandoned or self._writer.error
 
     def _raise_if_ended(self) -> None:
         if (error := self._error()) is not None:
-            raise fresh(error)
+            raise copy_error(error)
 
     def _submit(self, payload: Buffer) -> asyncio.Future[EntryId]:
         """Check one entry, queue it and make its future. Everything else is done once per run."""
@@ -387,7 +387,7 @@ class WriteHandle:
         self._raise_if_ended()
         first = self._writer.progress.next_entry
         self._append_futures.expect_run(first, len(payloads), future)
-        for start, end in cut(map(len, payloads)):
+        for start, end in cut_runs(map(len, payloads)):
             self._shell.add(payloads[start:end])
         self._full = self._full or self._writer.must_wait
 
@@ -406,7 +406,7 @@ class WriteHandle:
         if (error := self._error()) is not None:
             for future in futures:
                 if not future.done():
-                    future.set_exception(fresh(error))
+                    future.set_exception(copy_error(error))
             return
         self._shell.add(queue, futures)
         self._full = self._full or self._writer.must_wait
@@ -450,4 +450,4 @@ class WriteHandle:
         self._full = False
         for each in held:
             if not each.future.done():
-                each.future.set_exception(fresh(error))
+                each.future.set_exception(copy_error(error))

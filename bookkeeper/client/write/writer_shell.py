@@ -97,7 +97,7 @@ class WriterShell:
         framing = Framing(dialect, record.ledger_id, digest, self._stream_id, deferred_sync)
         self._packets = Packets(self._spec, framing)
         self._channels: dict[BookieId, AddChannel] = {}
-        self._watching: dict[BookieId, tuple[asyncio.Task[None], asyncio.Event]] = {}
+        self._watches: dict[BookieId, tuple[asyncio.Task[None], asyncio.Event]] = {}
         self._back_pressure = BackPressure(self._loop, services.seams.rng, self._send_again)
         self._retry_pauses = RetryPauses(partial(pauses, services))
         self._change_log = ChangeLog(record.ledger_id)
@@ -176,7 +176,7 @@ class WriterShell:
         closing.exception()  # marks it as read, so that asyncio logs nothing
         self.stop(ClientClosedError("the ledger handle is closed"))
         self.on_close_ended()
-        self._call_nobody()
+        self._detach_handle()
 
     async def end(self, error: BookKeeperError) -> None:
         """Stop everything and give ``error`` to callers that still wait. The ledger stays as it is. Idempotent.
@@ -187,7 +187,7 @@ class WriterShell:
         await self._tasks.close()
         self._tasks.leave()
         if self.closing is None:
-            self._call_nobody()
+            self._detach_handle()
         elif not self.closing.done():
             self.closing.set_exception(
                 ClientClosedError(
@@ -196,7 +196,7 @@ class WriterShell:
                 )
             )
 
-    def _call_nobody(self) -> None:
+    def _detach_handle(self) -> None:
         """It has ended: nothing calls the handle any more. Handle and shell are no circle then, and are freed with
         the last reference to them; a circle would be a hundred objects for the collector, for each ledger."""
         self.is_idle, self.on_progress, self.on_close_ended = _always, _nothing, _nothing
@@ -214,11 +214,11 @@ class WriterShell:
         if self._timer is not None:
             self._timer.cancel()
         for channel in self._channels.values():
-            channel.leave()
+            channel.detach()
         self._channels.clear()
-        for task, _ in self._watching.values():
+        for task, _ in self._watches.values():
             task.cancel()
-        self._watching.clear()
+        self._watches.clear()
         self._append_futures.fail(self.writer.progress.last_acknowledged + 1, error)
         self._forces.fail_all(error)
         self._packets.drop_all()
@@ -244,19 +244,19 @@ class WriterShell:
                 case writer_machine.Encode():
                     self._encode(effect)
                 case writer_machine.PublishLac():
-                    self._lac_sender.want(effect)
+                    self._lac_sender.publish_soon(effect)
                 case writer_machine.WakeAt():
                     if self._timer is not None:
                         self._timer.cancel()
-                    self._timer = self._loop.call_at(effect.time, self._on_time)
+                    self._timer = self._loop.call_at(effect.time, self._on_tick)
                 case writer_machine.FailAdds():
                     self._append_futures.fail(effect.first, effect.error)
                 case writer_machine.ChangeEnsemble():
-                    self._tasks.start(self._change(effect), "ensemble change")
+                    self._tasks.start(self._change_ensemble(effect), "ensemble change")
                 case writer_machine.WatchIncarnation():
-                    self._watch(effect.bookie)
+                    self._watch_incarnation(effect.bookie)
                 case writer_machine.SendForce():
-                    self._force(effect)
+                    self._send_force(effect)
                 case writer_machine.ForceDone():
                     self._forces.done(effect.number)
                     self._tail.confirm(self.writer.progress.last_add_confirmed)
@@ -294,9 +294,9 @@ class WriterShell:
         adds = (self._stream_id, self.record.ledger_id, self._spec)
         tell = (self._on_replies, self._on_channel_failed)
         channel = AddChannel(self.services.pool, self._tasks, bookie, position, *adds, *tell)
-        return self._change_log.followed(channel)
+        return self._change_log.track(channel)
 
-    def _force(self, force: writer_machine.SendForce) -> None:
+    def _send_force(self, force: writer_machine.SendForce) -> None:
         bookie, number = force.bookie, force.number
 
         def answered(reply: Reply | BookKeeperError) -> None:
@@ -311,14 +311,14 @@ class WriterShell:
             channel = self._channels.get(bookie)
             if channel is not None:
                 limit_s = 2 * self.services.config.force_timeout_ms / 1000  # the machine's own limit comes first
-                channel.ask(ForceRequest(self.record.ledger_id), limit_s, answered)
+                channel.request(ForceRequest(self.record.ledger_id), limit_s, answered)
 
         if force.after_s:
             self._loop.call_later(force.after_s, ask)
         else:
             ask()
 
-    def _watch(self, bookie: BookieId) -> None:
+    def _watch_incarnation(self, bookie: BookieId) -> None:
         """Forget what was sent to this bookie, and wait for it to come back."""
         if (channel := self._channels.pop(bookie, None)) is not None:
             channel.drop()
@@ -328,10 +328,10 @@ class WriterShell:
         delays = self._retry_pauses.on_failed(bookie, self._loop.time())
         news = asyncio.Event()
         task = self._tasks.start(self._await_return(bookie, news, delays), f"wait for {bookie}")
-        self._watching[bookie] = (task, news)
+        self._watches[bookie] = (task, news)
 
     def _unwatch(self, bookie: BookieId) -> None:
-        task, _ = self._watching.pop(bookie, (None, None))
+        task, _ = self._watches.pop(bookie, (None, None))
         if task is not None:
             task.cancel()
 
@@ -374,33 +374,33 @@ class WriterShell:
     def _on_channel_failed(self, channel: AddChannel, error: BookKeeperError) -> None:
         self._report(self.writer.on_bookie_failed(channel.bookie, error, self._loop.time()))
 
-    def _on_time(self) -> None:
+    def _on_tick(self) -> None:
         self._timer = None
         self._report(self.writer.on_tick(self._loop.time()))
 
     def _on_appeared(self, bookies: frozenset[BookieId]) -> None:
         for bookie in sorted(bookies):
-            if bookie in self._watching:
-                self._watching[bookie][1].set()
+            if bookie in self._watches:
+                self._watches[bookie][1].set()
         self._report(self.writer.on_spares_changed(self._loop.time()))
 
-    async def _change(self, change: writer_machine.ChangeEnsemble) -> None:
+    async def _change_ensemble(self, change: writer_machine.ChangeEnsemble) -> None:
         def choose(metadata: LedgerMetadata, failed: Sequence[BookieId]) -> dict[BookieId, BookieId]:
             return dict(choose_stand_ins(self.services, metadata, failed))
 
         result = await change_ensemble(self.services, self.record, change, choose)
         now = self._loop.time()
         if isinstance(result, writer_machine.ChangeFailure):
-            self._change_log.failed(change.failed, result)
+            self._change_log.log_failed(change.failed, result)
             self._report(self.writer.on_change_failed(result, now))
             return
         self._changes.add()
         members = result.last_fragment.ensemble
-        self._change_log.changed(change.first_entry, members, change.failed)
+        self._change_log.log_changed(change.first_entry, members, change.failed)
         for bookie in [bookie for bookie in self._channels if bookie not in members]:
             self._channels.pop(bookie).drop()
             self._back_pressure.forget(bookie)
-        for bookie in [bookie for bookie in self._watching if bookie not in members]:
+        for bookie in [bookie for bookie in self._watches if bookie not in members]:
             self._unwatch(bookie)
         self._report(self.writer.on_ensemble_changed(result, now))
 
@@ -410,9 +410,9 @@ class WriterShell:
         except NoSuchLedgerError:
             self._report(self.writer.on_change_failed(writer_machine.ChangeFailure.DELETED, self._loop.time()))
             return
-        self._watching.pop(bookie, None)
+        self._watches.pop(bookie, None)
         self._retry_pauses.on_returned(bookie, self._loop.time())
-        self._change_log.returned(bookie)
+        self._change_log.log_returned(bookie)
         ensemble = metadata.last_fragment.ensemble
         if bookie in ensemble and bookie not in self._channels:
             channel = self._channels[bookie] = self._new_channel(bookie, ensemble.index(bookie))
@@ -434,7 +434,7 @@ class WriterShell:
                 self.closing.set_exception(error)
             return
         away = bool(self._marks.missing)
-        await self._let_catch_up()
+        await self._await_lagging()
         if self.writer.progress.next_entry:  # of a ledger without any entry no bookie has heard
             advise_closed(self.services, self.record.ledger_id, metadata.last_fragment.ensemble)
         self._report(self.writer.on_closed(metadata, self._loop.time()))
@@ -446,7 +446,7 @@ class WriterShell:
         if not self.closing.done():
             self.closing.set_result(None)
 
-    async def _let_catch_up(self) -> None:
+    async def _await_lagging(self) -> None:
         """The last bookie's acknowledgements are usually on their way: wait for them, for a moment."""
         if self.writer.is_lagging:
             self._caught_up = asyncio.Event()
@@ -460,7 +460,7 @@ class WriterShell:
         if self.writer.error is not None and self.closing is None:
             self.stop(self.writer.error)
 
-    def give_up(self, error: BookKeeperError) -> None:
+    def fail(self, error: BookKeeperError) -> None:
         """Accept and confirm nothing from now on, because of ``error``."""
         self._perform(self.writer.on_broken(error))
         self.stop(error)
@@ -468,9 +468,9 @@ class WriterShell:
     def refresh_metadata(self) -> None:
         """Read the metadata, which may have changed while the session with their store was in doubt."""
         if not self._ended and self.closing is None:
-            self._tasks.start(self._look(), "look at the metadata")
+            self._tasks.start(self._check_deleted(), "look at the metadata")
 
-    async def _look(self) -> None:
+    async def _check_deleted(self) -> None:
         try:
             await self.record.refresh()
         except NoSuchLedgerError:
@@ -485,7 +485,7 @@ class WriterShell:
             self.services.metadata.present.alarm = error  # the error concerns every user of these metadata
             if self.closing is not None and not self.closing.done():
                 self.closing.set_exception(error)
-            return self.give_up(error)
+            return self.fail(error)
         text = "the writer of ledger %d stops because of an unexpected error; a recovery will decide where it ends"
         _log.error(text, self.record.ledger_id, exc_info=error)
         failure = ClientClosedError(
@@ -495,5 +495,5 @@ class WriterShell:
         failure.__cause__ = error
         if self.closing is not None and not self.closing.done():
             self.closing.set_exception(failure)
-        self.give_up(failure)  # otherwise it would accept appends that nobody sends
+        self.fail(failure)  # otherwise it would accept appends that nobody sends
         return None

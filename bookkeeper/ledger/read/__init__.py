@@ -16,18 +16,17 @@ from bookkeeper.ledger.read.hedged_reads import HedgedReads
 from bookkeeper.ledger.read.last_add_confirmed import KnownLac, LacByCoverage, LongPoll, Poll
 from bookkeeper.ledger.read.read_plan import LoneReads, ReadShare, RunLength, lone_share, plan_reads
 from bookkeeper.ledger.read.reader import (
-    AskBookie,
     DeliverEntries,
     Effect,
     FailRead,
     FragmentReader,
     RefreshMetadata,
     ReportCorrupt,
+    SendRead,
 )
 from bookkeeper.ledger.read.replica_order import ReplicaOrder
 
 __all__ = [
-    "AskBookie",
     "BatchSupport",
     "DeliverEntries",
     "Effect",
@@ -44,6 +43,7 @@ __all__ = [
     "ReplicaOrder",
     "ReportCorrupt",
     "RunLength",
+    "SendRead",
     "WakeAt",
     "lone_share",
     "plan_reads",

@@ -35,7 +35,7 @@ class KnownLac:
     def __repr__(self) -> str:
         return f"KnownLac({self.value}{', closed' if self.closed_at is not None else ''})"
 
-    def on_heard(self, lac: int | None) -> bool:
+    def on_proven(self, lac: int | None) -> bool:
         """A last add confirmed arrived, in a checked entry or blob. True if it is news."""
         if self.closed_at is not None or lac is None or lac <= self.proven:
             return False
@@ -61,7 +61,7 @@ class KnownLac:
         """Metadata arrived. True if they are news. A fragment begins right after the last add confirmed of its time
         (W5), so that its first id tells that; a closed ledger tells its end."""
         if not metadata.is_closed:
-            return self.on_heard(metadata.last_fragment.first_entry - 1)
+            return self.on_proven(metadata.last_fragment.first_entry - 1)
         check(self.proven <= metadata.last_entry, "L3", f"read up to {self.proven}, closed at {metadata.last_entry}")
         news = self.closed_at is None
         self.value = self.proven = self.closed_at = metadata.last_entry

@@ -31,11 +31,11 @@ ENTRY_OVERHEAD: Final = 64
 SAMPLE: Final = 16
 """About how many entries of a run are measured to guess the size of the next ones."""
 
-TOGETHER: Final = 8
+SHARE_MIN: Final = 8
 """How many entries of one turn one bookie is asked for before another gets a share. A bookie that has them in memory
 answers eight in little more time than one."""
 
-ALONE: Final = 16
+LONE_READS: Final = 16
 """After so many turns of a single read that found no other one under way, the next read is sent at once and not at the
 end of its turn: a caller that waits for each of its reads has no other to send with it."""
 
@@ -53,11 +53,11 @@ class LoneReads:
     def on_turn(self, count: int, *, under_way: bool) -> None:
         """``count`` entries are asked for together; ``under_way``: an earlier read is not answered yet."""
         self._in_a_row = self._in_a_row + 1 if count == 1 and not under_way else 0
-        self.at_once = self._in_a_row >= ALONE
+        self.at_once = self._in_a_row >= LONE_READS
 
     def validate_state(self) -> None:
         """What must hold between any two calls. For tests."""
-        assert self.at_once is (self._in_a_row >= ALONE)
+        assert self.at_once is (self._in_a_row >= LONE_READS)
 
 
 class RunLength:
@@ -176,7 +176,7 @@ def _share_out(
 ) -> Iterator[ReadShare]:
     """Give each bookie its share. A few entries go to one bookie together."""
     ensemble = fragment.ensemble
-    parts = min(len(ensemble), -(-len(ids) // TOGETHER))
+    parts = min(len(ensemble), -(-len(ids) // SHARE_MIN))
     for part in range(parts):
         some = ids[len(ids) * part // parts : len(ids) * (part + 1) // parts]
         yield from _shares(metadata, next_order(ensemble), some)

@@ -39,7 +39,7 @@ from bookkeeper.ledger.metadata import LedgerMetadata
 
 
 @dataclass(frozen=True, slots=True)
-class AskBookie:
+class SendRead:
     """Read up to ``count`` entries from ``first`` on from ``bookie``, without key and fence.
 
     Report ``on_entries`` (a prefix of them, checked) or ``on_failed``.
@@ -82,7 +82,7 @@ class FailRead:
     """The entry should be confirmed, and so many bookies deny that they have it that no ack quorum can have it."""
 
 
-Effect = AskBookie | DeliverEntries | ReportCorrupt | RefreshMetadata | FailRead | WakeAt
+Effect = SendRead | DeliverEntries | ReportCorrupt | RefreshMetadata | FailRead | WakeAt
 
 
 class _Step(Enum):
@@ -121,9 +121,9 @@ class FragmentReader:
         self._bytes_left = bytes_max
         self._step = _Step.IDLE
         self._rounds = 0
-        self._looked = False
+        self._refreshed = False
         """Whether the metadata were read since the read of this entry began."""
-        self._looked_after_no = False
+        self._refreshed_after_denial = False
         """Whether they were read after every bookie of the entry had said no."""
         self._due: float | None = None
         self._forget_answers()
@@ -143,18 +143,18 @@ class FragmentReader:
         """Begin."""
         self._step = _Step.ASKING
         self._rounds = 1
-        return self._ask_next(now)
+        return self._send_to_next(now)
 
-    def _ask(self, bookie: BookieId, now: float) -> list[Effect]:
+    def _send(self, bookie: BookieId, now: float) -> list[Effect]:
         self._asked.add(bookie)
         self._due = now + self.config.hedge_ms / 1000
-        return [AskBookie(bookie, self.first, self.end - self.first), WakeAt(self._due)]
+        return [SendRead(bookie, self.first, self.end - self.first), WakeAt(self._due)]
 
-    def _ask_next(self, now: float) -> list[Effect]:
+    def _send_to_next(self, now: float) -> list[Effect]:
         answered = self._negative | self._unknown.keys()
         for bookie in self._write_set:
             if bookie not in self._asked and bookie not in answered:
-                return self._ask(bookie, now)
+                return self._send(bookie, now)
         return []
 
     @property
@@ -176,8 +176,8 @@ class FragmentReader:
             return effects
         self._forget_answers()
         self._rounds = 1
-        self._looked = self._looked_after_no = False
-        return effects + self._ask(bookie, now)
+        self._refreshed = self._refreshed_after_denial = False
+        return effects + self._send(bookie, now)
 
     def on_failed(self, bookie: BookieId, first: int, error: BookKeeperError, now: float) -> list[Effect]:
         """``bookie`` sent no entry. DigestMismatchError, or other corruption, means that its copy is bad (L5)."""
@@ -191,7 +191,7 @@ class FragmentReader:
             self._negative.add(bookie)
         else:
             self._unknown[bookie] = error
-        effects += self._ask_next(now)
+        effects += self._send_to_next(now)
         if not self._asked:
             effects += self._on_none_found(now)
         return effects
@@ -199,30 +199,30 @@ class FragmentReader:
     def _on_none_found(self, now: float) -> list[Effect]:
         """Every bookie was asked, and none sent the entry."""
         if self._unknown:
-            if not self._looked:
-                self._looked = True
-                return self._look()
-            return self._ask_unknown_again(now)
+            if not self._refreshed:
+                self._refreshed = True
+                return self._refresh()
+            return self._retry_unknown(now)
         if self._unconfirmed:
             return self._fail(NoSuchEntryError(f"none of its bookies has entry {self.first}"))
-        if not self._looked_after_no:
-            self._looked = self._looked_after_no = True
-            return self._look()
+        if not self._refreshed_after_denial:
+            self._refreshed = self._refreshed_after_denial = True
+            return self._refresh()
         names = ", ".join(self._write_set)
         missing = DataMissingError(f"entry {self.first} is confirmed, but none of its bookies has it: {names}")
         return self._fail_with_answers(missing)
 
-    def _look(self) -> list[Effect]:
+    def _refresh(self) -> list[Effect]:
         """Read the metadata: a repair may have replaced bookies of this fragment."""
         self._step = _Step.REFRESHING
         return [RefreshMetadata()]
 
-    def _ask_unknown_again(self, now: float) -> list[Effect]:
+    def _retry_unknown(self, now: float) -> list[Effect]:
         if self._rounds >= self.config.rounds_max:
             return self._fail_with_answers(self._best_error())
         self._rounds += 1
         self._unknown.clear()
-        return self._ask_next(now)
+        return self._send_to_next(now)
 
     def _best_error(self) -> BookKeeperError:
         """The first error that says more than that a bookie cannot be reached, or else the first error."""
@@ -245,10 +245,10 @@ class FragmentReader:
         self._metadata = metadata
         self._step = _Step.ASKING
         if not others and self._unknown:
-            return self._ask_unknown_again(now)
+            return self._retry_unknown(now)
         self._forget_answers()
         self._rounds = 1 if others else self._rounds
-        return self._ask_next(now)
+        return self._send_to_next(now)
 
     def on_metadata_failed(self, error: BookKeeperError, now: float) -> list[Effect]:
         """The store cannot be reached, or the ledger was deleted. If some bookies gave no answer and only the store is
@@ -258,14 +258,14 @@ class FragmentReader:
         if not self._unknown or not isinstance(error, (MetadataUnavailableError, SessionExpiredError)):
             return self._fail(error)
         self._step = _Step.ASKING
-        return self._ask_unknown_again(now)
+        return self._retry_unknown(now)
 
     def on_tick(self, now: float) -> list[Effect]:
         """Time has passed: if the bookie that was asked last takes long, ask another one, too."""
         if self._step is not _Step.ASKING or self._due is None or now < self._due:
             return []
         self._due = None
-        return self._ask_next(now)
+        return self._send_to_next(now)
 
     def validate_state(self) -> None:
         """What must hold between any two calls. For tests."""
@@ -278,4 +278,4 @@ class FragmentReader:
         assert (self._step is _Step.ASKING) <= bool(self._asked), "nobody is asked, and nothing will happen"
         assert (self._step is _Step.REFRESHING) <= (not self._asked), "metadata are read while a bookie may answer"
         assert self._rounds <= self.config.rounds_max or self._step is _Step.IDLE, "more rounds than are allowed"
-        assert self._looked or not self._looked_after_no
+        assert self._refreshed or not self._refreshed_after_denial

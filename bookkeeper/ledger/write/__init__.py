@@ -18,7 +18,7 @@ The bookies that it writes to are in :mod:`bookkeeper.ledger.ensemble`.
 
 from bookkeeper.ledger.effects import WakeAt
 from bookkeeper.ledger.write.advanced_order import AdvancedOrder
-from bookkeeper.ledger.write.append_runs import RUN_BYTES, RUN_ENTRIES, LoneAppends, cut
+from bookkeeper.ledger.write.append_runs import RUN_BYTES, RUN_ENTRIES, LoneAppends, cut_runs
 from bookkeeper.ledger.write.effects import (
     ChangeEnsemble,
     ChangeFailure,
@@ -68,5 +68,5 @@ __all__ = [
     "WakeAt",
     "WatchIncarnation",
     "WriterState",
-    "cut",
+    "cut_runs",
 ]

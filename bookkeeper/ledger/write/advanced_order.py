@@ -21,7 +21,7 @@ from bookkeeper.errors import DuplicateEntryError, check
 from bookkeeper.ids import EntryId
 from bookkeeper.ledger.write.writer import LedgerWriter
 
-_GIVEN_UP: Final = 64
+_WITHDRAWN_MAX: Final = 64
 """How many ids of callers who gave up may stay in line before they are dropped."""
 
 
@@ -70,7 +70,7 @@ class AdvancedOrder:
         )
 
     def hold(self, entry_id: int, size: int) -> None:
-        """Hold an id, whether or not there is room. ``take`` returns the ids that may go to the writer."""
+        """Hold an id, whether or not there is room. ``take_ready`` returns the ids that may go to the writer."""
         self._held[entry_id] = size
         self.held_bytes += size
 
@@ -78,10 +78,10 @@ class AdvancedOrder:
         """Let an id wait for room, until ``admit`` holds it."""
         self._waiting[entry_id] = size
         heappush(self._line, entry_id)
-        if len(self._line) > 2 * len(self._waiting) + _GIVEN_UP:
+        if len(self._line) > 2 * len(self._waiting) + _WITHDRAWN_MAX:
             self._line = sorted(self._waiting)  # which is a heap
 
-    def give_up(self, entry_id: int) -> bool:
+    def withdraw(self, entry_id: int) -> bool:
         """A caller waits no longer. False: its entry is held or taken already."""
         return self._waiting.pop(entry_id, None) is not None
 
@@ -97,7 +97,7 @@ class AdvancedOrder:
         self._waiting.clear()
         self.held_bytes = 0
 
-    def take(self) -> range:
+    def take_ready(self) -> range:
         """The ids that go to the writer now, in order."""
         first = end = self.lowest_missing
         while (size := self._held.pop(end, None)) is not None:
@@ -107,7 +107,7 @@ class AdvancedOrder:
         return range(first, end)
 
     def admit(self) -> bool:
-        """Hold the waiting ids for which there is room now, the lowest first. True: call ``take`` again."""
+        """Hold the waiting ids for which there is room now, the lowest first. True: call ``take_ready`` again."""
         admitted = False
         while self._line:
             entry_id = self._line[0]

@@ -15,7 +15,7 @@ class Alarm:
         self.at: float | None = None
         """When the shell calls ``on_tick``; None: it was not asked to."""
 
-    def by(self, time: float, effects: list[Effect]) -> None:
+    def wake_by(self, time: float, effects: list[Effect]) -> None:
         """Have the writer woken at ``time`` at the latest."""
         if self.at is None or time < self.at:
             self.at = time

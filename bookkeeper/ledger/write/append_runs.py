@@ -15,12 +15,12 @@ which costs more than a longer run saves."""
 RUN_ENTRIES: Final = 2048
 """A run of tiny entries ends when it has so many."""
 
-ALONE: Final = 16
+LONE_APPENDS: Final = 16
 """After so many runs of a single append that found nothing pending, the next append is sent at once and not at the end
 of its turn: a caller that waits for each append has no other to send with it."""
 
 
-def cut(sizes: Iterable[int]) -> Iterator[tuple[int, int]]:
+def cut_runs(sizes: Iterable[int]) -> Iterator[tuple[int, int]]:
     """Cut consecutive appends of these sizes in bytes into runs: the indices (start, end) of each."""
     start = size = 0
     index = -1
@@ -46,4 +46,4 @@ class LoneAppends:
     def on_run(self, count: int, pending: int) -> None:
         """A run of ``count`` appends begins while ``pending`` earlier entries are not acknowledged."""
         self._in_a_row = self._in_a_row + 1 if count == 1 and not pending else 0
-        self.at_once = self._in_a_row >= ALONE
+        self.at_once = self._in_a_row >= LONE_APPENDS

@@ -48,7 +48,7 @@ class EnsembleChanges:
         self._alarm = alarm
         self._stall_ms = stall_ms
 
-    def follow(self, verdict: Verdict, now: float, effects: list[Effect]) -> BookKeeperError | None:
+    def perform(self, verdict: Verdict, now: float, effects: list[Effect]) -> BookKeeperError | None:
         """Perform a verdict of the ensemble. Returns the error that ends the writer, if it is that."""
         match verdict:
             case Wait():
@@ -57,21 +57,21 @@ class EnsembleChanges:
                 effects.append(WatchIncarnation(bookie))
             case Replace(bookies):
                 effects += [WatchIncarnation(bookie) for bookie in bookies]
-                self.ask(now, effects)
+                self.request(now, effects)
             case Readmit(member):
                 self._readmit(member, now, effects)
             case EndWriter(error):
                 return error
         return None
 
-    def ask(self, now: float, effects: list[Effect]) -> None:
+    def request(self, now: float, effects: list[Effect]) -> None:
         """Ask for stand-ins for all failed members, one change at a time."""
         plan = self._ensemble.plan_change(now)
         if plan is not None:
             start = EntryId(self._progress.last_add_confirmed + 1)
             effects.append(ChangeEnsemble(plan.failed, plan.keep, start, plan.attempt))
         elif self._ensemble.retry_at is not None:
-            self._alarm.by(self._ensemble.retry_at, effects)
+            self._alarm.wake_by(self._ensemble.retry_at, effects)
 
     def seat(self, fragment: Fragment, now: float, effects: list[Effect], *, send: bool) -> None:
         """Take the ensemble from the committed last fragment. A member that stays keeps its place and acks.
@@ -91,17 +91,17 @@ class EnsembleChanges:
         self._readmit_returned(now, effects)
         failed = self._ensemble.failed_bookies
         if set(failed) - set(asked):
-            self.ask(now, effects)
+            self.request(now, effects)
         elif failed:
-            self._alarm.by(self._ensemble.retry_later(now), effects)
+            self._alarm.wake_by(self._ensemble.retry_later(now), effects)
         if self._progress.pending_entries:
-            self._look_soon(now, effects)
+            self._check_soon(now, effects)
 
     def on_not_made(self, now: float, effects: list[Effect]) -> None:
         """The change was not made: go on with the bookies that are there, and try it again later (W13)."""
         self._readmit_returned(now, effects)
         if self._ensemble.failed_bookies:
-            self._alarm.by(self._ensemble.retry_later(now), effects)
+            self._alarm.wake_by(self._ensemble.retry_later(now), effects)
 
     def _readmit_returned(self, now: float, effects: list[Effect]) -> None:
         for member in self._ensemble.returned():
@@ -113,8 +113,8 @@ class EnsembleChanges:
         start = self._progress.last_add_confirmed + 1
         self._ensemble.readmit(member, start, now)
         self._shares.send_from(member, start, effects)
-        self._look_soon(now, effects)
+        self._check_soon(now, effects)
 
-    def _look_soon(self, now: float, effects: list[Effect]) -> None:
+    def _check_soon(self, now: float, effects: list[Effect]) -> None:
         """Look after a while whether a bookie makes no progress."""
-        self._alarm.by(now + self._stall_ms / 1000, effects)
+        self._alarm.wake_by(now + self._stall_ms / 1000, effects)

@@ -23,7 +23,7 @@ from bookkeeper.ids import NO_ENTRY, BookieId, EntryId
 from bookkeeper.ledger.ensemble.member import EnsembleMember
 from bookkeeper.ledger.write.effects import Effect, ForceDone, ForceFailed, SendForce
 
-AGAIN_S: Final = 0.1
+RETRY_S: Final = 0.1
 """Seconds after which a bookie that had no room for the force of a close is asked again."""
 
 
@@ -50,7 +50,7 @@ class ForceRounds:
         """Whether a round is under way. The writer looks at it for every run of acks."""
         self._round: _Round | None = None
         self._number = 0
-        self._again_by: float | None = None
+        self._next_deadline: float | None = None
         """The deadline of the next round, if somebody waits for one."""
 
     @property
@@ -58,7 +58,7 @@ class ForceRounds:
         """When ``on_tick`` has to be called at the latest."""
         return self._round.deadline if self._round is not None else None
 
-    def ask(self, acknowledged: EntryId, length: int, now: float) -> int:
+    def request(self, acknowledged: EntryId, length: int, now: float) -> int:
         """Make everything up to ``acknowledged`` durable, which is ``length`` payload bytes.
 
         Returns the number of the round that does it; call ``proceed`` then.
@@ -68,8 +68,8 @@ class ForceRounds:
             return self._number
         if self._round.target == acknowledged:
             return self._round.number
-        if self._again_by is None:
-            self._again_by = now + self.timeout_ms / 1000
+        if self._next_deadline is None:
+            self._next_deadline = now + self.timeout_ms / 1000
         return self._round.number + 1
 
     def _begin(self, target: EntryId, length: int, deadline: float) -> None:
@@ -81,8 +81,8 @@ class ForceRounds:
         """The present round has ended; begin the next one if somebody waits for it."""
         self._round = None
         self.active = False
-        if self._again_by is not None:
-            deadline, self._again_by = self._again_by, None
+        if self._next_deadline is not None:
+            deadline, self._next_deadline = self._next_deadline, None
             self._begin(acknowledged, length, deadline)
 
     def proceed(self, members: Sequence[EnsembleMember], acknowledged: EntryId, length: int) -> list[Effect]:
@@ -119,11 +119,11 @@ class ForceRounds:
         self._end(acknowledged, length)
         return [ForceFailed(number, error)]
 
-    def ask_again(self, bookie: BookieId, number: int) -> list[Effect]:
+    def retry(self, bookie: BookieId, number: int) -> list[Effect]:
         """``bookie`` had no room for the request; the round goes on, within its time."""
         if self._round is None or self._round.number != number:
             return []
-        return [SendForce(bookie, number, AGAIN_S)]
+        return [SendForce(bookie, number, RETRY_S)]
 
     def on_tick(
         self, now: float, members: Sequence[EnsembleMember], acknowledged: EntryId, length: int
@@ -142,8 +142,8 @@ class ForceRounds:
         """Fail all rounds: nothing can be forced any more."""
         if (current := self._round) is None:
             return []
-        numbers = [current.number] if self._again_by is None else [current.number, current.number + 1]
-        self._round = self._again_by = None
+        numbers = [current.number] if self._next_deadline is None else [current.number, current.number + 1]
+        self._round = self._next_deadline = None
         self.active = False
         self._number = numbers[-1]
         return [ForceFailed(number, error) for number in numbers]
@@ -157,7 +157,7 @@ class ForceRounds:
         check(self.active == (current is not None), "W11", (self.active, current))
         check(self.forced <= acknowledged, "W11", (self.forced, acknowledged))
         if current is None:
-            check(self._again_by is None, "W11", "somebody waits for the round after none")
+            check(self._next_deadline is None, "W11", "somebody waits for the round after none")
             return
         check(current.done <= current.asked, "W11", current)
         check(self.forced < current.target <= acknowledged, "W11", (current, self.forced))

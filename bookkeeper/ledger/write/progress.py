@@ -80,7 +80,7 @@ class WriterProgress:
 
     __slots__ = (
         "acknowledged_length",
-        "lac_told",
+        "lac_sent",
         "last_acknowledged",
         "last_add_confirmed",
         "next_entry",
@@ -97,7 +97,7 @@ class WriterProgress:
         """Payload bytes of entries 0 .. last_acknowledged."""
         self.last_add_confirmed: EntryId = NO_ENTRY
         """The highest id that others may read (W3)."""
-        self.lac_told: EntryId = NO_ENTRY
+        self.lac_sent: EntryId = NO_ENTRY
         """The highest last add confirmed that was sent, with an add or on its own (W16)."""
         self.pending = PendingQueue()
         """What was appended and is not acknowledged; empty once the writer has failed it."""
@@ -117,7 +117,7 @@ class WriterProgress:
     @property
     def unpublished_lac(self) -> EntryId | None:
         """The last add confirmed, if nothing has carried it and no pending add will (W16)."""
-        return self.last_add_confirmed if self.last_add_confirmed > self.lac_told and not self.pending else None
+        return self.last_add_confirmed if self.last_add_confirmed > self.lac_sent and not self.pending else None
 
     def append(self, sizes: Sequence[int], deadline: float) -> None:
         """Take a run, whose packets carry the last add confirmed as of now."""
@@ -125,7 +125,7 @@ class WriterProgress:
         self.pending.append(run)
         self.pending_bytes += run.bytes
         self.next_entry = EntryId(run.end)
-        self.lac_told = self.last_add_confirmed  # which never falls
+        self.lac_sent = self.last_add_confirmed  # which never falls
 
     def acknowledge(self, end: int) -> None:
         """Everything below ``end`` is acknowledged."""
@@ -150,6 +150,6 @@ class WriterProgress:
         """
         in_order = NO_ENTRY <= self.last_add_confirmed <= self.last_acknowledged < self.next_entry
         check(in_order, "W3", (self.last_add_confirmed, self.last_acknowledged, self.next_entry))
-        check(self.lac_told <= self.last_add_confirmed, "W3", (self.lac_told, self.last_add_confirmed))
+        check(self.lac_sent <= self.last_add_confirmed, "W3", (self.lac_sent, self.last_add_confirmed))
         following = self.next_entry if is_open else None
         self.pending.validate_state(self.last_acknowledged + 1, following, self.pending_bytes)

@@ -31,7 +31,7 @@ class _BusyBookie:
     again: EntryRange | None = None
     """What was sent again; its last entry is not answered yet."""
     pausing: bool = False
-    """Has a pause begun, after which ``due`` is called?"""
+    """Has a pause begun, after which ``take_due`` is called?"""
 
 
 class RefusedAdds:
@@ -58,8 +58,8 @@ class RefusedAdds:
                 yield bookie, first, end - 1
 
     def on_refused(self, bookie: BookieId, first: int, count: int) -> float | None:
-        """``bookie`` had no room for these entries. Returns the pause in seconds after which to call ``due``; None if
-        such a pause has begun already."""
+        """``bookie`` had no room for these entries. Returns the pause in seconds after which to call ``take_due``; None
+        if such a pause has begun already."""
         busy = self.busy.get(bookie)
         if busy is None:
             busy = self.busy[bookie] = _BusyBookie(self._pauses())
@@ -68,7 +68,7 @@ class RefusedAdds:
             runs[-1] = (runs[-1][0], first + count)
         else:
             runs.append((first, first + count))
-        self._answered(busy, first, count)
+        self._ends_repeat(busy, first, count)
         if busy.pausing:
             return None
         busy.pausing = True
@@ -77,21 +77,21 @@ class RefusedAdds:
     def on_accepted(self, bookie: BookieId, first: int, count: int) -> None:
         """``bookie`` has stored these entries."""
         busy = self.busy.get(bookie)
-        if busy is not None and self._answered(busy, first, count):
+        if busy is not None and self._ends_repeat(busy, first, count):
             if busy.refused:
                 busy.pauses = self._pauses()
             else:
                 self.forget(bookie)
 
     @staticmethod
-    def _answered(busy: _BusyBookie, first: int, count: int) -> bool:
+    def _ends_repeat(busy: _BusyBookie, first: int, count: int) -> bool:
         """Is this the answer to the last entry of what was sent again?"""
         if busy.again is None or not first < busy.again[1] <= first + count:
             return False
         busy.again = None
         return True
 
-    def due(self, bookie: BookieId) -> list[EntryRange]:
+    def take_due(self, bookie: BookieId) -> list[EntryRange]:
         """The pause is over. Returns what to send again, the lowest first; report ``on_sent_again``."""
         busy = self.busy[bookie]
         busy.pausing = False

@@ -93,7 +93,7 @@ class LedgerWriter:
         self._shares = MemberShares(self.spec, self._ensemble, self.progress)
         self._limit_s = self.config.add_timeout_ms / 1000
         """Within this time an ack quorum must acknowledge an entry."""
-        self._look_s = min(self.config.add_timeout_ms, self._sync.stall_ms) / 1000
+        self._first_check_s = min(self.config.add_timeout_ms, self._sync.stall_ms) / 1000
         """After this time an entry that is not acknowledged is looked at first."""
         self._changes = EnsembleChanges(self._ensemble, self._shares, self.progress, self._alarm, self._sync.stall_ms)
 
@@ -154,7 +154,7 @@ class LedgerWriter:
         effects: list[Effect] = [Encode(first, count, progress.last_add_confirmed, length_before)]
         progress.append(sizes, now + self._limit_s)
         self._shares.send(first, count, now, effects)
-        self._alarm.by(now + self._look_s, effects)
+        self._alarm.wake_by(now + self._first_check_s, effects)
         return first, effects
 
     def send_again(self, bookie: BookieId, first: int, count: int, kept_from: int) -> list[Effect]:
@@ -189,7 +189,7 @@ class LedgerWriter:
         member.suspected_at = None
         effects = self._confirm(now)
         if self._forcing.active or self._ensemble.holds_up_callers:
-            effects += self._go_on_after_ack(now)
+            effects += self._proceed_after_ack(now)
         return effects
 
     def _confirm(self, now: float) -> list[Effect]:
@@ -208,7 +208,7 @@ class LedgerWriter:
             effects.append(PublishLac(progress.last_add_confirmed, ensemble.live_bookies))
         verdict = ensemble.on_acknowledged(progress.acknowledged_length, progress.last_acknowledged)
         if verdict is not WAIT:
-            self._follow(verdict, now, effects)
+            self._perform(verdict, now, effects)
         return effects
 
     def _release_acknowledged(self) -> Release:
@@ -225,7 +225,7 @@ class LedgerWriter:
         """
         effects: list[Effect] = []
         if self._end.state is OPEN or self._end.waits_for_force:
-            self._follow(self._ensemble.on_bookie_failed(bookie, error), now, effects)
+            self._perform(self._ensemble.on_bookie_failed(bookie, error), now, effects)
         return effects
 
     def on_fenced(self, now: float) -> list[Effect]:
@@ -239,12 +239,12 @@ class LedgerWriter:
         if metadata.state is not LedgerState.OPEN:
             return self._end_of_ledger(metadata)
         effects: list[Effect] = []
-        self._follow(self._ensemble.on_bookie_returned(bookie, metadata.last_fragment), now, effects)
-        return effects + self._go_on(now)
+        self._perform(self._ensemble.on_bookie_returned(bookie, metadata.last_fragment), now, effects)
+        return effects + self._proceed(now)
 
-    def _follow(self, verdict: Verdict, now: float, effects: list[Effect]) -> None:
+    def _perform(self, verdict: Verdict, now: float, effects: list[Effect]) -> None:
         """Turn a verdict of the ensemble into effects."""
-        end = self._changes.follow(verdict, now, effects)
+        end = self._changes.perform(verdict, now, effects)
         if end is not None:
             effects += self._fail_force(end, now) if self._end.waits_for_force else self._fail(end)
 
@@ -266,7 +266,7 @@ class LedgerWriter:
             return self._end_of_ledger(metadata)
         self._changes.on_committed(asked, metadata.last_fragment, now, effects)
         self.metadata = metadata
-        return effects + self._go_on(now)
+        return effects + self._proceed(now)
 
     def on_change_failed(self, reason: ChangeFailure, now: float) -> list[Effect]:
         """The change that was asked for was not made, or the stored metadata say that the ledger has ended."""
@@ -279,19 +279,19 @@ class LedgerWriter:
             return self._fail(end)
         effects: list[Effect] = []
         self._changes.on_not_made(now, effects)
-        return effects + self._go_on(now)
+        return effects + self._proceed(now)
 
     def on_spares_changed(self, now: float) -> list[Effect]:
         """A bookie appeared that may stand in."""
         effects: list[Effect] = []
         if self._end.state is OPEN:
             self._ensemble.on_spares_changed(now)
-            self._changes.ask(now, effects)
+            self._changes.request(now, effects)
         return effects
 
-    def _go_on(self, now: float) -> list[Effect]:
+    def _proceed(self, now: float) -> list[Effect]:
         """Confirm and force what is possible now that the ensemble has changed."""
-        return self._confirm(now) + self._go_on_forcing(now)
+        return self._confirm(now) + self._proceed_forcing(now)
 
     # -- making durable what is only written (W11) ------------------------------------------------------
 
@@ -303,13 +303,13 @@ class LedgerWriter:
         """
         if self._end.state is not OPEN:
             raise self.error or LedgerClosedError("the ledger is closed")
-        number = self._forcing.ask(self.progress.last_acknowledged, self.progress.acknowledged_length, now)
-        return number, self._go_on_forcing(now)
+        number = self._forcing.request(self.progress.last_acknowledged, self.progress.acknowledged_length, now)
+        return number, self._proceed_forcing(now)
 
     def on_forced(self, bookie: BookieId, number: int, now: float) -> list[Effect]:
         """``bookie`` has made durable what it had acknowledged when it was asked (``ForceLedger``)."""
         self._forcing.on_forced(bookie, number)
-        return self._go_on_forcing(now)
+        return self._proceed_forcing(now)
 
     def on_force_failed(self, bookie: BookieId, number: int, error: BookKeeperError, now: float) -> list[Effect]:
         """``bookie`` could not. The handle goes on, unless the connection was lost, which is reported by itself.
@@ -317,12 +317,12 @@ class LedgerWriter:
         One that only had no room is asked again for a close, which cannot be repeated if its force fails.
         """
         if self._end.waits_for_force and isinstance(error, TooManyRequestsError):
-            return self._forcing.ask_again(bookie, number)
+            return self._forcing.retry(bookie, number)
         progress = self.progress
         effects = self._forcing.on_failed(number, error, progress.last_acknowledged, progress.acknowledged_length)
         return self._after_force_failed(effects, now)
 
-    def _go_on_forcing(self, now: float) -> list[Effect]:
+    def _proceed_forcing(self, now: float) -> list[Effect]:
         forcing, progress = self._forcing, self.progress
         effects = forcing.proceed(self._ensemble.members, progress.last_acknowledged, progress.acknowledged_length)
         visible = self._sync.visible(progress.last_acknowledged, forcing.forced)
@@ -334,7 +334,7 @@ class LedgerWriter:
             self._end.waits_for_force = False
             effects += self._close_metadata()
         if forcing.deadline is not None:
-            self._alarm.by(forcing.deadline, effects)
+            self._alarm.wake_by(forcing.deadline, effects)
         return effects
 
     def _after_force_failed(self, effects: list[Effect], now: float) -> list[Effect]:
@@ -343,13 +343,13 @@ class LedgerWriter:
             failed = [effect.error for effect in effects if isinstance(effect, ForceFailed)][-1]
             self._end.on_force_failed(failed)
             return [*effects, CloseFailed(failed)]
-        return effects + self._go_on_forcing(now)
+        return effects + self._proceed_forcing(now)
 
     def _fail_force(self, error: BookKeeperError, now: float) -> list[Effect]:
         return self._after_force_failed(self._forcing.fail(error), now)
 
-    def _go_on_after_ack(self, now: float) -> list[Effect]:
-        effects = self._go_on_forcing(now)
+    def _proceed_after_ack(self, now: float) -> list[Effect]:
+        effects = self._proceed_forcing(now)
         if self._ensemble.has_caught_up():
             effects.append(ResumeCallers())
         return effects
@@ -367,7 +367,7 @@ class LedgerWriter:
 
     def on_lac_published(self, lac: EntryId) -> None:
         """The explicit last add confirmed ``lac`` was sent."""
-        self.progress.lac_told = max(self.progress.lac_told, lac)
+        self.progress.lac_sent = max(self.progress.lac_sent, lac)
 
     # -- the end ----------------------------------------------------------------------------------------
 
@@ -412,8 +412,8 @@ class LedgerWriter:
         closed = self._end.begin_close(force=forces)
         effects = self._fail_pending(closed, forces=forces) if state is OPEN else []
         if forces:
-            self._forcing.ask(progress.last_acknowledged, progress.acknowledged_length, now)
-            return effects + self._go_on_forcing(now)
+            self._forcing.request(progress.last_acknowledged, progress.acknowledged_length, now)
+            return effects + self._proceed_forcing(now)
         effects += self._forcing.fail(closed)
         return effects if self.is_changing else effects + self._close_metadata()
 
@@ -464,15 +464,15 @@ class LedgerWriter:
         if progress.deadline is not None and now >= progress.deadline:
             late = not_acknowledged(progress.last_acknowledged + 1, ensemble, self.config.add_timeout_ms)
             return effects + self._fail(late)
-        self._follow(ensemble.on_tick(progress.next_entry, now), now, effects)
+        self._perform(ensemble.on_tick(progress.next_entry, now), now, effects)
         if self.error is not None:
             return effects
         if ensemble.retry_at is not None and now >= ensemble.retry_at:
-            self._changes.ask(now, effects)
+            self._changes.request(now, effects)
         looks_at = now + self._sync.stall_ms / 4000 if ensemble.owes(progress.next_entry) else None
         times = [time for time in (ensemble.retry_at, progress.deadline, looks_at) if time is not None]
         if times:
-            self._alarm.by(min(times), effects)
+            self._alarm.wake_by(min(times), effects)
         return effects
 
     def validate_state(self) -> None:

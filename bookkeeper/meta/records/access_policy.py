@@ -92,7 +92,7 @@ class AccessPolicies:
             after = alter(before)
             if after == before and not damaged and not always:
                 return before
-            after = after.changed(note)
+            after = after.with_change(note)
             try:
                 if found is None:
                     await settled_create(self._store, self.path, encode_policy(after), parents=True)

@@ -16,13 +16,13 @@ from functools import partial
 from typing import Any, Final, assert_never
 
 from bookkeeper import codec
-from bookkeeper.client.bookie_request import asked, entry_of, failure_of, listed
+from bookkeeper.client.bookie_request import entry_of, failure_of, held_entries_of, request_reply
 from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.read.entry_source import EntrySource, NoListener
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
-from bookkeeper.client.write.metadata_writes import STORE_AWAY, reread
+from bookkeeper.client.write.metadata_writes import STORE_AWAY, refresh_until_answered
 from bookkeeper.client.write.recovery_adds import RecoveryAdds
 from bookkeeper.errors import (
     BookKeeperError,
@@ -105,13 +105,13 @@ async def held_by(services: ClientServices, tasks: Tasks, bookie: BookieId, reco
     Raises: BookKeeperError: it does not say, which proves nothing.
     """
     request, what = ListEntries(record.ledger_id), f"entries of ledger {record.ledger_id} on {bookie}"
-    reply = await asked(services, tasks, bookie, request, use=ConnectionPurpose.LAC)
+    reply = await request_reply(services, tasks, bookie, request, use=ConnectionPurpose.LAC)
     error = failure_of(reply, what)
     if error is not None:
         if classify(error) is Answer.NEGATIVE:
             return HeldEntries()
         raise error
-    return listed(reply, what)
+    return held_entries_of(reply, what)
 
 
 async def copy_fragment(context: RepairContext, record: LedgerView, copy: Copy, target: BookieId) -> RepairResult:
@@ -247,9 +247,9 @@ class _RepairShell:
         held: HeldEntries | None = None
         if target not in self._context.tells_nothing:
             try:
-                listed = await held_by(self._services, self._tasks, target, self._record)
+                held_entries_of = await held_by(self._services, self._tasks, target, self._record)
                 await self._force(target)
-                held = listed
+                held = held_entries_of
             except BookKeeperError as error:
                 _log.info(
                     "%s does not say which entries of ledger %d it holds durably (%s): all of them are sent",
@@ -264,7 +264,9 @@ class _RepairShell:
         """What the target has listed is durable when this returns. A bookie of ours promises that with the list; one of
         Apache's lists what is still on its way to the disk. Raises: BookKeeperError: it does not say so."""
         ledger_id = self._record.ledger_id
-        reply = await asked(self._services, self._tasks, target, ForceLedger(ledger_id), use=ConnectionPurpose.LAC)
+        reply = await request_reply(
+            self._services, self._tasks, target, ForceLedger(ledger_id), use=ConnectionPurpose.LAC
+        )
         if (error := failure_of(reply, f"forcing ledger {ledger_id} on {target}")) is not None:
             raise error
 
@@ -308,7 +310,7 @@ class _RepairShell:
         ledger_id, first = self._record.ledger_id, EntryId(entries[0])
         what = f"reading back entries from {first} of ledger {ledger_id} on {target}"
         request = BatchRead(ledger_id, first, 0, len(entries), self._services.config.batch_read_bytes)
-        reply = await asked(self._services, self._tasks, target, request, use=ConnectionPurpose.BATCH)
+        reply = await request_reply(self._services, self._tasks, target, request, use=ConnectionPurpose.BATCH)
         if (error := failure_of(reply, what)) is not None:
             if self._source.batches.on_failed(target, error):
                 return await self._verify_singles(target, entries[:1])
@@ -324,7 +326,9 @@ class _RepairShell:
 
     async def _verify_singles(self, target: BookieId, entries: Sequence[int]) -> int:
         ledger_id, some = self._record.ledger_id, entries[:_SINGLES]
-        reads = [asked(self._services, self._tasks, target, ReadEntry(ledger_id, EntryId(entry))) for entry in some]
+        reads = [
+            request_reply(self._services, self._tasks, target, ReadEntry(ledger_id, EntryId(entry))) for entry in some
+        ]
         for entry, reply in zip(some, await _all(reads), strict=True):
             what = f"reading back entry {entry} of ledger {ledger_id} on {target}"
             entry_of(reply, self._digest, ledger_id, entry, what)
@@ -357,7 +361,7 @@ class _RepairShell:
                     f": it is not known whether {swap.new} was swapped in, because the metadata store does not answer "
                     "({}); repair it again"
                 )
-                await reread(self._services, self._record, what)
+                await refresh_until_answered(self._services, self._record, what)
         except NoSuchLedgerError:
             effects = self._machine.on_gone(self._loop.time())
         except BookKeeperError as error:

@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass, field, replace
 
-from bookkeeper.client.bookie_request import asked, entry_of
+from bookkeeper.client.bookie_request import entry_of, request_reply
 from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.read.read_handle import ReadHandle
 from bookkeeper.client.tasks import Tasks
@@ -211,7 +211,7 @@ class _LedgerCheck:
     async def _read(self, bookie: BookieId, entry: EntryId) -> BookKeeperError | None:
         """Read one entry from one bookie. Returns why it is not there, or None."""
         ledger_id = self._record.ledger_id
-        reply = await asked(self._context.services, self.tasks, bookie, ReadEntry(ledger_id, entry))
+        reply = await request_reply(self._context.services, self.tasks, bookie, ReadEntry(ledger_id, entry))
         try:
             entry_of(reply, self._digest, ledger_id, entry, f"entry {entry} of ledger {ledger_id} on {bookie}")
         except BookKeeperError as error:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from bookkeeper.client.bookie_request import asked, entry_of
+from bookkeeper.client.bookie_request import entry_of, request_reply
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.ledgers.ledger_recovery import recover
@@ -217,7 +217,7 @@ class _Survey:
         ledger_id = self._record.ledger_id
         number = NO_ENTRY if entry_id is None else EntryId(entry_id)
         request = ReadEntry(ledger_id, number, master_key=self._digest.master_key, fence=True)
-        reply = await asked(self._services, self.tasks, bookie, request)
+        reply = await request_reply(self._services, self.tasks, bookie, request)
         what = f"entry {number} of ledger {ledger_id} on {bookie}"
         try:
             found = entry_of(reply, self._digest, ledger_id, entry_id, what)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from bookkeeper.amounts import counted
-from bookkeeper.client.bookie_request import listed, reply_of
+from bookkeeper.client.bookie_request import held_entries_of, reply_of
 from bookkeeper.client.bookies.bookie_pool import BookiePool
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.services import ClientServices
@@ -76,17 +76,17 @@ async def list_held(client: BookKeeper, addresses: Mapping[BookieId, Address] | 
                 ) from None
 
     found = HeldLedgers()
-    listed = IdRanges()
+    held_entries_of = IdRanges()
     async for ledger_id in metadata.ledgers.list():
-        listed.add(ledger_id)
-    found.used.update(listed)
+        held_entries_of.add(ledger_id)
+    found.used.update(held_entries_of)
     config = replace(services.config, protocol="v3")
     pool = BookiePool(services.seams.net, services.seams.rng, config, address_of)
     asking = replace(services, pool=pool, config=config)
     pool.begin()
     try:
         known = sorted({*await metadata.bookies.known(), *where})
-        await asyncio.gather(*(_list_one(asking, bookie, listed, found) for bookie in known))
+        await asyncio.gather(*(_list_one(asking, bookie, held_entries_of, found) for bookie in known))
     finally:
         await pool.close()
     deleted = await metadata.ledgers.deleted.near(found.unknown)
@@ -170,4 +170,4 @@ def held_count(bookie: BookieId, ranges: Sequence[tuple[int, int]]) -> int:
 
 async def _page(services: ClientServices, bookie: BookieId, which: LedgerId) -> list[tuple[int, int]]:
     what = f"ledgers of {bookie}"
-    return list(listed(await reply_of(services, bookie, ListEntries(which), what), what).runs())
+    return list(held_entries_of(await reply_of(services, bookie, ListEntries(which), what), what).runs())

@@ -34,7 +34,7 @@ class StreamRoom:
         """
         on = stream_resource(name)
         tenant = call.permissions.limits_streams(on)
-        if tenant is None or (was is not None and tenant.owns_it(stream_resource(was))):
+        if tenant is None or (was is not None and tenant.is_owner_of(stream_resource(was))):
             yield
             return
         async with self._counting:
@@ -54,4 +54,4 @@ class StreamRoom:
         there = {each async for each in self._namespace.list("")}
         if name in there:
             return None
-        return sum(tenant.owns_it(stream_resource(each)) for each in there | self._making.keys() - {name})
+        return sum(tenant.is_owner_of(stream_resource(each)) for each in there | self._making.keys() - {name})

@@ -98,10 +98,10 @@ def test_a_grant_to_a_tenant_means_its_members() -> None:
 def test_what_a_principal_reaches_is_what_grants_tenants_and_his_name_give_him() -> None:
     grants = (_grant("tenant:red", {Right.READ}, "streams:blue"), _grant("other", {Right.READ}, "cluster"))
     policy = Policy(grants=grants, tenants=(RED,))
-    reached = {str(each) for each in policy.reach(ETL)}
+    reached = {str(each) for each in policy.reachable(ETL)}
     assert reached == {"streams:blue", "streams:red", "ledgers:red-owner", "ledgers:etl"}
-    assert [str(each) for each in policy.reach(OTHER)] == ["cluster", "ledgers:other"]
-    assert policy.reach(NOBODY) == []
+    assert [str(each) for each in policy.reachable(OTHER)] == ["cluster", "ledgers:other"]
+    assert policy.reachable(NOBODY) == []
 
 
 def test_the_tenant_of_a_resource_is_the_one_that_owns_it_or_something_above_it() -> None:
@@ -130,5 +130,5 @@ def test_the_smallest_limit_that_means_a_principal_counts() -> None:
 def test_the_last_changes_are_remembered_and_no_more() -> None:
     policy = Policy()
     for number in range(CHANGES_MAX + 3):
-        policy = policy.changed(PolicyChange(number, "eve", "x"))
+        policy = policy.with_change(PolicyChange(number, "eve", "x"))
     assert [each.at_ms for each in policy.changes] == list(range(3, CHANGES_MAX + 3))

@@ -27,7 +27,7 @@ NOBODY = Principal(PrincipalKind.NOBODY, "")
 )
 def test_a_subject_means_those_with_its_name_or_role(text: str, meant: set[Principal]) -> None:
     subject = Subject.parse(text)
-    assert {each for each in (WRITER, LOOKS_LIKE_A_ROLE, NOBODY) if subject.means(each)} == meant
+    assert {each for each in (WRITER, LOOKS_LIKE_A_ROLE, NOBODY) if subject.matches(each)} == meant
     assert Subject.parse(str(subject)) == subject
 
 

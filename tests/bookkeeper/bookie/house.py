@@ -86,7 +86,7 @@ class House:
 
     async def open(self) -> House:
         await self.net.listen(ADDRESS, partial(ServerConnection, self.connections))
-        self.connections.begin()
+        self.connections.start()
         return self
 
     async def client(self, dialect: Dialect = Dialect.V3) -> BookieConnection:

@@ -9,7 +9,7 @@ import weakref
 import pytest
 
 from bookkeeper import codec
-from bookkeeper.client.bookie_request import ask, asked, entry_of, failure_of
+from bookkeeper.client.bookie_request import entry_of, failure_of, request_reply, send_request
 from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import (
@@ -78,7 +78,7 @@ def test_every_question_is_answered_once_also_by_a_bookie_that_is_gone() -> None
             tasks = Tasks("questions")
             cluster.world.node("b1").crash(power=False)
             for bookie in ("b1", "b2", "b2"):
-                ask(bk.services, tasks, BookieId(bookie), ReadEntry(L7, E3), heard.append)
+                send_request(bk.services, tasks, BookieId(bookie), ReadEntry(L7, E3), heard.append)
             assert not heard  # never inside the call
             await asyncio.sleep(3)
             assert sorted(type(reply).__name__ for reply in heard) == [
@@ -97,7 +97,7 @@ def test_a_question_whose_asker_is_closed_before_there_is_a_connection_is_answer
         async with cluster.connect() as bk:
             heard: list[Reply | BookKeeperError] = []
             tasks = Tasks("questions")
-            ask(bk.services, tasks, BookieId("b1"), ReadEntry(L7, E3), heard.append)
+            send_request(bk.services, tasks, BookieId("b1"), ReadEntry(L7, E3), heard.append)
             for _ in range(turns):
                 await asyncio.sleep(0)
             await tasks.close()
@@ -119,7 +119,7 @@ def test_a_question_that_meets_what_nobody_expected_is_answered_all_the_same(
 
             monkeypatch.setattr(bk.services.pool, "get", broken)
             heard: list[Reply | BookKeeperError] = []
-            ask(bk.services, Tasks("questions"), BookieId("b1"), ReadEntry(L7, E3), heard.append)
+            send_request(bk.services, Tasks("questions"), BookieId("b1"), ReadEntry(L7, E3), heard.append)
             await asyncio.sleep(1)
             assert [type(reply) for reply in heard] == [BookieUnavailableError]
             assert "a bug of ours" in caplog.text
@@ -139,7 +139,7 @@ def test_a_batch_that_is_awaited_later_is_still_what_the_bookie_sent() -> None:
 
             def batch(first: int) -> asyncio.Future[Reply | BookKeeperError]:
                 request = BatchRead(ledger_id, EntryId(first), 0, 10, 1 << 20)
-                return asked(bk.services, tasks, BookieId("b1"), request, use=ConnectionPurpose.BATCH)
+                return request_reply(bk.services, tasks, BookieId("b1"), request, use=ConnectionPurpose.BATCH)
 
             waiting = batch(0)
             await asyncio.sleep(1)

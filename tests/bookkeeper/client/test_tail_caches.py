@@ -212,7 +212,7 @@ def test_an_entry_that_came_and_is_not_confirmed_is_not_at_hand() -> None:
             async with await other.open_ledger(ledger.id, recovery=False) as reader:
                 assert await reader.wait_last_add_confirmed(-1, timeout_ms=1000) == 0
                 came = Entry(ledger.id, EntryId(1), EntryId(0), 2, b"b")
-                reader._follower._ahead.on_overtaken(came)
+                reader._follower._ahead.on_answered_early(came)
                 assert list(reader.take_ready(1)) == []
                 await ledger.append(b"b")
                 assert await reader.wait_last_add_confirmed(0, timeout_ms=1000) == 1

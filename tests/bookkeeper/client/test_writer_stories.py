@@ -155,8 +155,8 @@ def _a_writer_that_takes_acks_for_durable(monkeypatch: pytest.MonkeyPatch) -> No
         self.forced, self.forced_length = acknowledged, length
         return asked(self, acknowledged, length, now)
 
-    asked: Callable[..., int] = ForceRounds.ask
-    monkeypatch.setattr(ForceRounds, "ask", ask)
+    asked: Callable[..., int] = ForceRounds.request
+    monkeypatch.setattr(ForceRounds, "request", ask)
 
 
 @pytest.mark.rule("W11")

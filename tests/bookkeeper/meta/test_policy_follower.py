@@ -272,14 +272,14 @@ async def test_quotas_follow_the_policy_and_the_count() -> None:
         await it.others.change(lambda policy: Policy(Mode.ENFORCE, quotas=(limited,)), NOTE)
         await it.others.write_usage(Usage(1, {}, {"etl": Amount(10, 1)}))
         await asyncio.sleep(WITHIN_S)
-        assert it.follower.quotas.take(ETL, None, 1, 1, 0.0) is not None
+        assert it.follower.quotas.charge(ETL, None, 1, 1, 0.0) is not None
         await it.other.set(it.others.usage_path, b"rubbish", None)
         await asyncio.sleep(WITHIN_S)
-        assert it.follower.quotas.take(ETL, None, 1, 1, 0.0) is not None, "the last count stands"
+        assert it.follower.quotas.charge(ETL, None, 1, 1, 0.0) is not None, "the last count stands"
         assert it.state() is PolicyState.CURRENT
         await it.others.write_usage(Usage(2))
         await asyncio.sleep(WITHIN_S)
-        assert it.follower.quotas.take(ETL, None, 1, 1, 0.0) is None
+        assert it.follower.quotas.charge(ETL, None, 1, 1, 0.0) is None
 
 
 @in_virtual_time

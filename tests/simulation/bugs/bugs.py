@@ -278,7 +278,7 @@ def _ack_before_metadata(patch: Patch) -> None:
 @_bug("first-id-of-the-first-try", "W5", 500)
 def _first_id_of_the_first_try(patch: Patch) -> None:
     """The new fragment's first id is that of the first attempt, however much was confirmed since."""
-    ask, committed = EnsembleChanges.ask, LedgerWriter.on_ensemble_changed
+    ask, committed = EnsembleChanges.request, LedgerWriter.on_ensemble_changed
 
     def tried(self: EnsembleChanges, now: float, effects: list[Any]) -> None:
         ask(self, now, effects)
@@ -290,7 +290,7 @@ def _first_id_of_the_first_try(patch: Patch) -> None:
         vars(self._changes).pop("first_try", None)
         return committed(self, metadata, now)
 
-    patch(EnsembleChanges, "ask", tried)
+    patch(EnsembleChanges, "request", tried)
     patch(LedgerWriter, "on_ensemble_changed", done)
 
 
@@ -740,13 +740,13 @@ def _ledger_log_closed_unsynced(patch: Patch) -> None:
 @_bug("rollback-ignored-by-writers", "M10", 20, FIRST_WITH_ROLLBACK)
 def _rollback_ignored_by_writers(patch: Patch) -> None:
     """A writer goes on when its client has found the metadata older than they were."""
-    patch(WriteHandle, "give_up", lambda self, error: None)
+    patch(WriteHandle, "fail", lambda self, error: None)
 
 
 @_bug("rollback-ignored-by-readers", "M10", 20, FIRST_WITH_ROLLBACK)
 def _rollback_ignored_by_readers(patch: Patch) -> None:
     """A reader goes on when its client has found the metadata older than they were."""
-    patch(ReadHandle, "give_up", lambda self, error: None)
+    patch(ReadHandle, "fail", lambda self, error: None)
 
 
 @_bug("rollback-ignored-by-collector", "M10 G1", 20, FIRST_WITH_ROLLBACK)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bookkeeper import codec
-from bookkeeper.bookie.connections.add_chunk import ChunkCutter, alone, extend, replies_of
+from bookkeeper.bookie.connections.add_chunk import ChunkCutter, add_range, copy_run, replies_of
 from bookkeeper.codec import Adds, Dialect
 
 
@@ -80,7 +80,7 @@ def test_a_run_by_itself_has_its_records_its_replies_and_its_entries() -> None:
     adds = chunk()
     whole = codec.split_add_replies(bytearray(adds.acks), 0, len(adds.acks), 1 << 20)
     for run, reply in zip(adds.runs, whole.runs, strict=True):
-        one = alone(adds, run)
+        one = copy_run(adds, run)
         begin = adds.record_ends[run.i0 - 1] if run.i0 else adds.record_start
         assert one.records == bytes(adds.records[begin : adds.record_ends[run.i1 - 1]])
         assert list(one.entry_ids) == list(adds.entry_ids[run.i0 : run.i1])
@@ -94,13 +94,13 @@ def test_replies_of_some_runs_are_cut_out_in_order() -> None:
     adds = chunk()
     everything: list[tuple[int, int]] = []
     for run in adds.runs:
-        extend(everything, run)
+        add_range(everything, run)
     assert everything == [(0, 6)]
     assert replies_of(adds, everything) is adds.acks
     some: list[tuple[int, int]] = []
-    extend(some, adds.runs[0])
+    add_range(some, adds.runs[0])
     assert bytes(replies_of(adds, some)) == bytes(adds.acks[: adds.ack_ends[2]])
-    extend(some, adds.runs[2])
+    add_range(some, adds.runs[2])
     assert some == [(0, 3), (4, 6)]
     expected = bytes(adds.acks[: adds.ack_ends[2]]) + bytes(adds.acks[adds.ack_ends[3] :])
     assert bytes(replies_of(adds, some)) == expected

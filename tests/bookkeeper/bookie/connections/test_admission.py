@@ -7,7 +7,7 @@ from bookkeeper.bookie.connections.admission import (
     BATCH_CHARGE_MAX,
     READ_CHARGE,
     Admission,
-    goes_first,
+    may_use_reserve,
     reply_charge,
 )
 from bookkeeper.ids import EntryId, LedgerId
@@ -72,7 +72,7 @@ def test_one_client_neither_takes_all_nor_makes_it_crowded_for_the_others() -> N
     """Cause: what was in progress was bounded for all together and for each connection, so one client with many of
     them kept all the others out."""
     admission = Checked(limit=800, reserve=0)
-    admission.set_shares(True)
+    admission.enforce_shares(True)
     one, other = admission.share_of("one"), admission.share_of("other")
     assert admission.share_of("one") is one, "it is one for all of his connections"
     assert admission.admit(200, share=one) and not admission.is_crowded_for(one)
@@ -96,7 +96,7 @@ def test_one_client_neither_takes_all_nor_makes_it_crowded_for_the_others() -> N
 @pytest.mark.rule("X32", "X33")
 def test_a_share_has_its_part_of_the_reserve_and_takes_one_request_of_any_size() -> None:
     admission = Checked(limit=800, reserve=200)
-    admission.set_shares(True)
+    admission.enforce_shares(True)
     share = admission.share_of("one")
     assert admission.admit(700, share=share)
     assert not admission.admit(1, share=share)
@@ -111,11 +111,11 @@ def test_shares_bound_nothing_while_they_do_not_hold_and_free_who_waits_when_the
     assert admission.admit(700, share=share) and admission.has_room(100, share)
     admission.release(300, share)
     assert not admission.is_crowded_for(share)
-    admission.set_shares(True)
+    admission.enforce_shares(True)
     assert admission.is_crowded_for(share)
     resumed: list[str] = []
     admission.wait("a", lambda: resumed.append("a"), share)
-    admission.set_shares(False)
+    admission.enforce_shares(False)
     assert resumed == ["a"]
     del share
     assert admission.share_of("one").in_progress == 0, "who has nothing more is forgotten"
@@ -141,8 +141,8 @@ def test_fences_and_recoveries_go_first_and_a_claim_of_priority_gives_nothing() 
         wire.ForceLedger(L),
         wire.BatchRead(L, E, 1, 1, 1, priority=100),
     ]
-    assert [goes_first(request) for request in first] == [True] * len(first)
-    assert [goes_first(request) for request in others] == [False] * len(others)
+    assert [may_use_reserve(request) for request in first] == [True] * len(first)
+    assert [may_use_reserve(request) for request in others] == [False] * len(others)
 
 
 @pytest.mark.rule("X32")

@@ -41,8 +41,8 @@ def test_who_comes_before_it_serves_is_sent_away_and_so_is_who_comes_afterwards(
         with pytest.raises(OSError):
             await house.net.connect(port.address, RawPeer, timeout_s=1)
         assert (await client.request(request, 5)).status is Status.OK, "who was served is served on"
-        await port.hang_up()
-        await port.hang_up()
+        await port.close_and_wait()
+        await port.close_and_wait()
         with pytest.raises(BookKeeperError):
             await client.request(request, 5)
 
@@ -54,7 +54,7 @@ def test_a_port_that_the_configuration_leaves_open_is_the_one_that_it_had() -> N
         port = port_of(house, listen="there:0", advertise="outside:9")
         assert await port.bind(4711) == 4711
         assert port.address == Address("outside", 9), "clients reach it elsewhere"
-        await port.hang_up()
+        await port.close_and_wait()
         assert await port_of(house, listen="there:5").bind(4711) == 5, "the configuration names one"
 
     run(main)
@@ -85,7 +85,7 @@ def test_who_asks_for_no_security_has_none_and_what_never_leaves_the_process_is_
         port = port_of(house, tls={"mode": "required", "cert": "cert.pem", "key": "key.pem"})
         port.secure()
         assert port.security is not None and not port.encrypts
-        await port.hang_up()
+        await port.close_and_wait()
 
     run(main)
 

@@ -82,13 +82,13 @@ def test_a_denial_is_audited_once_for_a_connection_ledger_and_operation() -> Non
 
 def test_adds_that_come_together_count_as_many_bytes_as_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     counted: list[tuple[int, int]] = []
-    take = QuotaBook.take
+    take = QuotaBook.charge
 
     def noted(self: QuotaBook, principal: Any, tenant: Any, adds: int, size: int, *rest: Any, **more: Any) -> Any:
         counted.append((adds, size))
         return take(self, principal, tenant, adds, size, *rest, **more)
 
-    monkeypatch.setattr(QuotaBook, "take", noted)
+    monkeypatch.setattr(QuotaBook, "charge", noted)
 
     async def main(cluster: Cluster) -> None:
         metadata = await cluster.up()
@@ -313,7 +313,7 @@ def test_shares_are_those_of_principals_and_hold_while_the_policy_is_followed() 
             assert len(found) == 2 and None not in found.values()
             kept = list(connections.connections)
             for each, roles in zip(kept, ((), ("writer",), ("reader",)), strict=True):
-                assert connections.admitted(each, Principal(PrincipalKind.TOKEN, "many", roles))
+                assert connections.on_admitted(each, Principal(PrincipalKind.TOKEN, "many", roles))
             assert len({id(each.share) for each in kept}) == 1, "a name with several credentials has one share"
             share = next(each for each in found.values() if each is not None)
             assert admission.admit(admission.limit // 2 - 1000, share=share)

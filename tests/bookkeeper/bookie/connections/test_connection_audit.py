@@ -150,10 +150,10 @@ def test_a_connection_notes_one_fence_of_a_ledger_and_each_that_was_refused() ->
     kept, here = KeptEvents(), Connection()
     audit = ConnectionAudit(kept)
     for status in (Status.UNAUTHORIZED, Status.UNAUTHORIZED, Status.NO_ENTRY, Status.OK, Status.OK):
-        audit.answered(here, READ, FENCE, status)
-    audit.answered(here, READ, replace(FENCE, fence=False), Status.OK)
-    audit.answered(here, READ, replace(FENCE, ledger_id=LedgerId(8)), Status.IO_ERROR)
-    audit.answered(here, WRITE_LAC, wire.WriteLac(LEDGER, EntryId(0), WRONG, b""), Status.UNAUTHORIZED)
+        audit.note_answered(here, READ, FENCE, status)
+    audit.note_answered(here, READ, replace(FENCE, fence=False), Status.OK)
+    audit.note_answered(here, READ, replace(FENCE, ledger_id=LedgerId(8)), Status.IO_ERROR)
+    audit.note_answered(here, WRITE_LAC, wire.WriteLac(LEDGER, EntryId(0), WRONG, b""), Status.UNAUTHORIZED)
     assert [(event.what, event.on, event.allowed, event.reason) for event in kept.events] == [
         ("fence", "ledger 7", False, WRONG_KEY),
         ("fence", "ledger 7", False, WRONG_KEY),
@@ -163,7 +163,7 @@ def test_a_connection_notes_one_fence_of_a_ledger_and_each_that_was_refused() ->
     ]
     assert [event.request_id for event in kept.events] == ["1f-3"] * 4 + ["[::1]:5/17"]
     for number in range(3 * FENCES_MAX):
-        audit.answered(here, READ, replace(FENCE, ledger_id=LedgerId(number)), Status.OK)
+        audit.note_answered(here, READ, replace(FENCE, ledger_id=LedgerId(number)), Status.OK)
     assert len(here.fences_noted) == FENCES_MAX
 
 

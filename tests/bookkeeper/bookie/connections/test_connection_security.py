@@ -23,7 +23,7 @@ from bookkeeper.auth.token_file import TokenFile, signing_key_line
 from bookkeeper.bookie.connections.connection_security import (
     ADDRESSES_MAX,
     DOUBLINGS_MAX,
-    FORGOTTEN_S,
+    FAILURES_KEPT_S,
     REFUSAL_DELAY_S,
     ConnectionSecurity,
     SecuredConnection,
@@ -160,7 +160,7 @@ def test_a_peer_that_does_not_read_is_felt_through_tls_too(tmp_path: Path, loop:
 def test_a_bookie_that_has_stopped_has_no_connection_left_not_even_to_one_that_does_not_read(
     tmp_path: Path, loop: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bookkeeper.bookie.connections.server.GOODBYE_S", 0.2)
+    monkeypatch.setattr("bookkeeper.bookie.connections.server.CLOSE_GRACE_S", 0.2)
     authority = Authority(tmp_path)
     large = bytes(range(256)) * 4_000
 
@@ -278,7 +278,7 @@ def test_who_takes_too_long_is_sent_away(tmp_path: Path, said: bytes) -> None:
                 assert await raw.rest() == b""
             security = server.port.security
             assert security is not None
-            while security.shaking or security.not_in:  # noqa: ASYNC110  # nothing tells
+            while security.handshakes or security.unadmitted:  # noqa: ASYNC110  # nothing tells
                 await asyncio.sleep(0)
 
     run(main)
@@ -319,7 +319,7 @@ def test_one_address_that_holds_all_handshakes_keeps_no_other_out(tmp_path: Path
             assert await held[0].rest() == b"", "the oldest made room"
             security = server.port.security
             assert security is not None
-            while len(security.shaking) != 2:  # noqa: ASYNC110  # the other two, when the bookie has seen our handshake end
+            while len(security.handshakes) != 2:  # noqa: ASYNC110  # the other two, when the bookie has seen our handshake end
                 await asyncio.sleep(0)
             connection.close()
 
@@ -338,7 +338,7 @@ def test_certificates_change_under_a_connection_that_stays(tmp_path: Path) -> No
             before = await connect(server, TlsConfig(ca=old.ca))
             assert server.metrics.gauge("tls_certificate_ends_soon").value == 1, "it is looked at from the start"
             end = server.metrics.gauge("tls_certificate_end_seconds").value
-            security.tell(end - EXPIRES_SOON_S + 1)
+            security.update_metrics(end - EXPIRES_SOON_S + 1)
             assert server.metrics.gauge("tls_certificate_ends_soon").value == 1
 
             replace(made, None)
@@ -348,7 +348,7 @@ def test_certificates_change_under_a_connection_that_stays(tmp_path: Path) -> No
 
             replace(made, new.server(days=90))
             security.refresh()
-            security.tell(end)
+            security.update_metrics(end)
             assert server.metrics.gauge("tls_certificate_ends_soon").value == 0
             with pytest.raises(SecureConnectionError):
                 await connect(server, TlsConfig(ca=old.ca))
@@ -378,7 +378,7 @@ def test_the_certificate_says_who_it_is_and_the_rules_whether_to_serve(tmp_path:
             connection.close()
             while server.port.connections.connections:  # type: ignore[union-attr]  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
-            assert theirs.security.watch.look(math.inf) == 0, "nobody looks after a connection that has ended"
+            assert theirs.security.watch.end_refused(math.inf) == 0, "nobody looks after a connection that has ended"
 
     run(main)
 
@@ -468,24 +468,24 @@ def test_a_certificate_of_a_form_that_only_openssl_reads_serves() -> None:
             return Keys()
 
     security = ConnectionSecurity(
-        OddNet(), ServerTls(cert="c"), None, Metrics(), Random(1), SystemClock(), asks_tls=False
+        OddNet(), ServerTls(cert="c"), None, Metrics(), Random(1), SystemClock(), auth_by_certificate=False
     )
     security.refresh()
-    security.tell(0.0)
+    security.update_metrics(0.0)
 
 
 @pytest.mark.rule("X11")
 def test_an_address_that_goes_on_failing_waits_longer() -> None:
     security = ConnectionSecurity(
-        InProcessNet(), ServerTls(mode="off"), None, Metrics(), Random(1), SystemClock(), asks_tls=False
+        InProcessNet(), ServerTls(mode="off"), None, Metrics(), Random(1), SystemClock(), auth_by_certificate=False
     )
-    waits = [security.penalty("a", float(number)) for number in range(8)]
+    waits = [security.refusal_delay_s("a", float(number)) for number in range(8)]
     assert all(1 <= wait / (REFUSAL_DELAY_S * 2 ** min(n, DOUBLINGS_MAX)) < 2 for n, wait in enumerate(waits))
     assert len(set(waits)) == 8, "with jitter"
-    assert security.penalty("b", 8.0) < 2 * REFUSAL_DELAY_S, "another address pays for itself only"
-    assert security.penalty("a", 8.0 + FORGOTTEN_S) < 2 * REFUSAL_DELAY_S, "forgotten after a while"
+    assert security.refusal_delay_s("b", 8.0) < 2 * REFUSAL_DELAY_S, "another address pays for itself only"
+    assert security.refusal_delay_s("a", 8.0 + FAILURES_KEPT_S) < 2 * REFUSAL_DELAY_S, "forgotten after a while"
     for number in range(ADDRESSES_MAX + 5):
-        security.penalty(f"host{number}", 100.0)
+        security.refusal_delay_s(f"host{number}", 100.0)
     assert len(security._failures) == ADDRESSES_MAX
 
 

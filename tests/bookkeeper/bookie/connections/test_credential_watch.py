@@ -60,7 +60,9 @@ def way(name: str, tmp_path: Path) -> Way:
         text = lists if name == "certificate revoked" else Path(Authority(tmp_path / "theirs").ca).read_text()
         principal = Principal(PrincipalKind.CERTIFICATE, "etl", ("writer",))
         if name == "certificate ends":
-            return Way(options, tls, auth, principal, lambda it: it.watch.look(it.now_s() + 31 * 24 * HOURS), True)
+            return Way(
+                options, tls, auth, principal, lambda it: it.watch.end_refused(it.now_s() + 31 * 24 * HOURS), True
+            )
         return Way(options, tls, auth, principal, lambda it: replaced(it, tmp_path / "clients.pem", text))
     options = {"tls": served_by(server)}
     tls = TlsConfig(ca=ours.ca)
@@ -77,7 +79,7 @@ def way(name: str, tmp_path: Path) -> Way:
     auth = AuthConfig(provider="token", options={"file": private(tmp_path / "mine", token)}, required=True)
     principal = Principal(PrincipalKind.TOKEN, "etl", ("writer",))
     if name == "token ends":
-        return Way(options, tls, auth, principal, lambda it: it.watch.look(end), True)
+        return Way(options, tls, auth, principal, lambda it: it.watch.end_refused(end), True)
     text = signing_key_line("k2") if name == "key removed" else keys + revoked_line("principal:etl")
     return Way(options, tls, auth, principal, lambda it: replaced(it, tmp_path / "keys", text))
 
@@ -128,7 +130,7 @@ def test_an_idle_connection_ends_and_nobody_else(tmp_path: Path, name: str, dial
             await append(connection, [b"answered"])
             theirs = only(server)
             assert theirs.principal == it.principal
-            assert security.watch.look(security.now_s()) == 0 and not theirs.closed
+            assert security.watch.end_refused(security.now_s()) == 0 and not theirs.closed
             security.refresh()
             assert not theirs.closed, "nothing has changed"
             it.take_away(security)
@@ -155,7 +157,7 @@ def test_a_long_poll_does_not_hold_it(tmp_path: Path, name: str) -> None:
             await append(connection, [b"x"])
             poll = asyncio.create_task(connection.request(LONG_POLL, 60))
             theirs = only(server)
-            while not theirs.waits:  # noqa: ASYNC110  # nothing tells
+            while not theirs.is_polling:  # noqa: ASYNC110  # nothing tells
                 await asyncio.sleep(0.005)
             it.take_away(security_of(server))
             with pytest.raises(BookieError):
@@ -262,9 +264,9 @@ def test_each_connection_is_judged_by_its_own_and_told_once() -> None:
     watch = CredentialWatch(None)
     soon, later, never = Held(Credential(ends_at=10.0)), Held(Credential(ends_at=20.0)), Held(Credential())
     for each in (soon, later, never):
-        watch.admitted(each)
-    assert watch.look(9.9) == 0
-    assert watch.look(10.0) == 1 and soon.reason is not None and later.reason is None
+        watch.add(each)
+    assert watch.end_refused(9.9) == 0
+    assert watch.end_refused(10.0) == 1 and soon.reason is not None and later.reason is None
     soon.reason = None
-    watch.gone(later)
-    assert watch.look(30.0) == 0 and (soon.reason, later.reason, never.reason) == (None, None, None)
+    watch.remove(later)
+    assert watch.end_refused(30.0) == 0 and (soon.reason, later.reason, never.reason) == (None, None, None)

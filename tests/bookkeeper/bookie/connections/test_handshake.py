@@ -38,7 +38,7 @@ ADD = {
 
 
 def look(handshake: machine.Handshake, frame: bytes) -> object:
-    return handshake.look(b"??" + frame, 2, 2 + len(frame))
+    return handshake.next_step(b"??" + frame, 2, 2 + len(frame))
 
 
 @pytest.mark.rule("X2")
@@ -46,7 +46,7 @@ def look(handshake: machine.Handshake, frame: bytes) -> object:
 @pytest.mark.parametrize("asks", [False, True])
 def test_required_takes_nothing_but_start_tls_in_clear(dialect: Dialect, asks: bool) -> None:
     for frame in (READ[dialect], ADD[dialect], AUTH[dialect]):
-        handshake = Handshake("required", asks=asks)
+        handshake = Handshake("required", authenticates=asks)
         step = look(handshake, frame)
         assert isinstance(step, Reject) and "requires TLS" in step.reason
         assert handshake.state is HandshakeState.SHUT
@@ -60,30 +60,30 @@ def test_required_takes_nothing_but_start_tls_in_clear(dialect: Dialect, asks: b
 def test_a_request_is_refused_by_its_first_bytes() -> None:
     """The body of a large add in clear is not waited for, let alone parsed."""
     claimed = struct.pack(">I", 4_000_000) + ADD[Dialect.V3][4:][:20] + bytes(200)
-    assert isinstance(look(Handshake("required", asks=False), claimed), Reject)
+    assert isinstance(look(Handshake("required", authenticates=False), claimed), Reject)
 
 
 def test_start_tls_first_and_then_the_requests() -> None:
     for mode in ("required", "offered"):
-        handshake = Handshake(mode, asks=False)
+        handshake = Handshake(mode, authenticates=False)
         step = look(handshake, START_TLS)
         assert isinstance(step, BeginTls) and step.used == len(START_TLS)
         header, reply = wire.decode_reply(step.reply[4:], Dialect.V3)
         assert (header.op, header.txn_id, reply) == (Operation.START_TLS, 15, wire.StartTlsReply(Status.OK))
-        assert handshake.encrypted(admitted=True)
+        assert handshake.on_encrypted(admitted=True)
         assert handshake.state is HandshakeState.OPEN
 
 
 @pytest.mark.parametrize("mode", ["offered", "off"])
 @pytest.mark.parametrize("dialect", Dialect)
 def test_offered_serves_those_who_do_not_ask_for_it(mode: str, dialect: Dialect) -> None:
-    handshake = Handshake(mode, asks=False)
+    handshake = Handshake(mode, authenticates=False)
     assert look(handshake, ADD[dialect]) == Admit()
     assert handshake.state is HandshakeState.OPEN
 
 
 def test_start_tls_where_there_is_none_or_later_is_a_bad_request() -> None:
-    for handshake in (Handshake("off", asks=True), Handshake("offered", asks=True)):
+    for handshake in (Handshake("off", authenticates=True), Handshake("offered", authenticates=True)):
         if handshake._mode == "offered":
             assert isinstance(look(handshake, AUTH[Dialect.V3]), AskProvider)
         step = look(handshake, START_TLS)
@@ -95,23 +95,23 @@ def test_start_tls_where_there_is_none_or_later_is_a_bad_request() -> None:
 @pytest.mark.rule("X10")
 @pytest.mark.parametrize("dialect", Dialect)
 def test_nothing_but_auth_until_the_provider_knows_who_it_is(dialect: Dialect) -> None:
-    handshake = Handshake("required", asks=True)
+    handshake = Handshake("required", authenticates=True)
     look(handshake, START_TLS)
-    assert not handshake.encrypted(admitted=True)
+    assert not handshake.on_encrypted(admitted=True)
     step = look(handshake, AUTH[dialect])
     assert isinstance(step, AskProvider)
     assert (step.plugin, step.payload, step.header.dialect) == ("p", b"token", dialect)
     assert isinstance(look(handshake, ADD[dialect]), Reject)
 
-    handshake = Handshake("off", asks=True)
+    handshake = Handshake("off", authenticates=True)
     look(handshake, AUTH[dialect])
-    handshake.known()
+    handshake.on_authenticated()
     assert handshake.state is HandshakeState.OPEN
 
 
 @pytest.mark.rule("X10")
 def test_messages_before_authentication_are_small() -> None:
-    handshake = Handshake("off", asks=True)
+    handshake = Handshake("off", authenticates=True)
     long = wire.encode_request(wire.Auth("p", bytes(FRAME_MAX)), Dialect.V3, 1)
     assert isinstance(look(handshake, long[:300]), Reject)
 
@@ -120,9 +120,9 @@ def test_messages_before_authentication_are_small() -> None:
 @pytest.mark.parametrize("asks", [False, True])
 def test_who_is_not_admitted_hears_it_with_the_first_request(asks: bool) -> None:
     for frame in (READ[Dialect.V3], AUTH[Dialect.V3]):
-        handshake = Handshake("required", asks=asks)
+        handshake = Handshake("required", authenticates=asks)
         look(handshake, START_TLS)
-        assert not handshake.encrypted(admitted=False)
+        assert not handshake.on_encrypted(admitted=False)
         step = look(handshake, frame)
         assert isinstance(step, Reject) and step.reply is not None
 
@@ -130,7 +130,7 @@ def test_who_is_not_admitted_hears_it_with_the_first_request(asks: bool) -> None
 @pytest.mark.rule("X11")
 def test_refusals_have_one_shape() -> None:
     header = wire.RequestHeader(Dialect.V3, Operation.AUTH, 16, version=3)
-    refused = look(Handshake("required", asks=True), AUTH[Dialect.V3])
+    refused = look(Handshake("required", authenticates=True), AUTH[Dialect.V3])
     assert isinstance(refused, Reject)
     assert refused.reply == refusal_of(header)
     assert refusal_of(wire.RequestHeader(Dialect.V2, Operation.AUTH)) is None
@@ -139,7 +139,7 @@ def test_refusals_have_one_shape() -> None:
 @pytest.mark.rule("X40")
 @given(st.binary(max_size=300), st.sampled_from(["required", "offered", "off"]), st.booleans())
 def test_any_bytes_get_a_step_and_nobody_in_by_them(data: bytes, mode: str, asks: bool) -> None:
-    handshake = Handshake(mode, asks=asks)
+    handshake = Handshake(mode, authenticates=asks)
     step = look(handshake, data)
     assert isinstance(step, NeedBytes | BeginTls | AskProvider | Admit | Reject)
     if mode == "required" or asks:
@@ -157,7 +157,7 @@ EARLY = {dialect: wire.encode_request(wire.Auth("sasl", b""), dialect, 16) for d
 @pytest.mark.rule("X2", "X10")
 @pytest.mark.parametrize("dialect", Dialect)
 def test_the_empty_first_message_may_follow_start_tls_in_clear_and_is_answered_behind_tls(dialect: Dialect) -> None:
-    handshake = Handshake("required", asks=True, early="sasl")
+    handshake = Handshake("required", authenticates=True, early="sasl")
     assert look(handshake, START_TLS) == AwaitEarly(len(START_TLS))
     assert look(handshake, EARLY[dialect][:-1]) == NeedBytes()
     step = look(handshake, EARLY[dialect])
@@ -165,8 +165,8 @@ def test_the_empty_first_message_may_follow_start_tls_in_clear_and_is_answered_b
     header, reply = wire.decode_reply(step.reply[4:], Dialect.V3)
     assert (header.op, header.txn_id, reply) == (Operation.START_TLS, 15, wire.StartTlsReply(Status.OK))
     assert handshake.early is not None and (handshake.early.dialect, handshake.early.op) == (dialect, Operation.AUTH)
-    assert not handshake.encrypted(admitted=True)
-    handshake.known()  # refuses every state but ASKING
+    assert not handshake.on_encrypted(admitted=True)
+    handshake.on_authenticated()  # refuses every state but ASKING
     assert handshake.state is HandshakeState.OPEN
 
 
@@ -181,7 +181,7 @@ def test_nothing_else_may_follow_it_and_nobody_is_answered_in_clear(dialect: Dia
         "tls again": START_TLS,
         "large": wire.encode_request(wire.Auth("sasl", bytes(100)), dialect, 16),
     }[what]
-    handshake = Handshake("required", asks=True, early="sasl")
+    handshake = Handshake("required", authenticates=True, early="sasl")
     look(handshake, START_TLS)
     step = look(handshake, frame)
     assert step == Reject(None, "unencrypted bytes came after START_TLS, where TLS must begin")
@@ -189,9 +189,9 @@ def test_nothing_else_may_follow_it_and_nobody_is_answered_in_clear(dialect: Dia
 
 
 def test_other_clients_send_none_and_go_on() -> None:
-    handshake = Handshake("required", asks=True, early="sasl")
+    handshake = Handshake("required", authenticates=True, early="sasl")
     look(handshake, START_TLS)
-    step = handshake.go_on()
+    step = handshake.on_no_early_message()
     assert step.used == 0 and wire.decode_reply(step.reply[4:], Dialect.V3)[1] == wire.StartTlsReply(Status.OK)
-    assert not handshake.encrypted(admitted=True) and handshake.early is None
+    assert not handshake.on_encrypted(admitted=True) and handshake.early is None
     assert isinstance(look(handshake, AUTH[Dialect.V3]), AskProvider)

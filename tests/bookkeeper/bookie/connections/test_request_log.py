@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from bookkeeper import codec, wire
-from bookkeeper.bookie.connections.request_log import CONTEXT_MAX, SLOW_S, RequestLog, shown
+from bookkeeper.bookie.connections.request_log import CONTEXT_MAX, SLOW_S, RequestLog, printable
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.wire import Dialect, Operation, Status
 from bookkeeper.wire import bookkeeper_pb2 as pb
@@ -74,7 +74,7 @@ def test_no_client_makes_a_line_long_or_the_lines_many(caplog: pytest.LogCapture
     decoded = wire.DialectDetector().decode(with_context(wire.ForceLedger(L), *flood)[4:])
     assert isinstance(decoded, tuple)
     assert sum(len(key) + len(value) for key, value in decoded[0].context) <= 1024
-    assert len(shown(decoded[0].context)) == CONTEXT_MAX
+    assert len(printable(decoded[0].context)) == CONTEXT_MAX
 
 
 def test_slow_and_failed_requests_are_told_and_ordinary_ones_are_not(caplog: pytest.LogCaptureFixture) -> None:
@@ -84,19 +84,19 @@ def test_slow_and_failed_requests_are_told_and_ordinary_ones_are_not(caplog: pyt
     read = wire.ReadEntry(L, EntryId(3))
     poll = wire.ReadEntry(L, EntryId(-1), previous_lac=1, timeout_ms=9000)
     for status in (Status.OK, Status.NO_ENTRY, Status.NO_LEDGER):
-        notes.request("h", header, read, status, 0.5 * SLOW_S)
-    notes.request("h", header, poll, Status.OK, 9.0)
+        notes.log_request("h", header, read, status, 0.5 * SLOW_S)
+    notes.log_request("h", header, poll, Status.OK, 9.0)
     assert lines(caplog) == []
-    notes.request("h", header, read, Status.OK, SLOW_S)
-    notes.request("h", header, read, Status.IO_ERROR, 0.0)
+    notes.log_request("h", header, read, Status.OK, SLOW_S)
+    notes.log_request("h", header, read, Status.IO_ERROR, 0.0)
     adds = adds_of(12, 4, stream=2)
-    notes.run("h", adds.runs[0], adds, Status.OK, 2 * SLOW_S)
+    notes.log_run("h", adds.runs[0], adds, Status.OK, 2 * SLOW_S)
     assert lines(caplog) == [
         "slow: READ of entry 3 of ledger 7 from h: OK after 1000.0 ms [request h/9]",
         "failed: READ of entry 3 of ledger 7 from h: IO_ERROR after 0.0 ms [request h/9]",
     ], "one line a second of each kind"
     now = 5.0
-    notes.run("h", adds.runs[0], adds, Status.OK, 2 * SLOW_S)
+    notes.log_run("h", adds.runs[0], adds, Status.OK, 2 * SLOW_S)
     assert lines(caplog)[-1] == (
         "slow: ADD of entries 12 to 15 of ledger 7 from h: OK after 2000.0 ms [request h/2:12] "
         "(not logged since the last such line: 1)"
@@ -117,19 +117,19 @@ def test_a_line_has_what_the_client_calls_the_operation_or_else_the_number_on_th
     ):
         now += 5
         header = wire.RequestHeader(dialect, Operation.READ, 17, context=context)
-        notes.request("h:1", header, wire.ReadEntry(L, EntryId(3)), Status.IO_ERROR, 0.0)
+        notes.log_request("h:1", header, wire.ReadEntry(L, EntryId(3)), Status.IO_ERROR, 0.0)
         assert f"from h:1: IO_ERROR after 0.0 ms [request {told}]" in lines(caplog)[-1]
         assert vars(caplog.records[-1])["request_id"] == told and vars(caplog.records[-1])["status"] == "IO_ERROR"
     for dialect_number, told in ((3, "h:1/5:40"), (2, "h:1")):
         now += 5
         adds = adds_of(40, 3, dialect_number, stream=5)
-        notes.run("h:1", adds.runs[0], adds, Status.IO_ERROR, 0.0)
+        notes.log_run("h:1", adds.runs[0], adds, Status.IO_ERROR, 0.0)
         assert vars(caplog.records[-1])["request_id"] == told
     mixed = codec.encode_adds(3, L, 40, [b"p"], -1, 0, KEY, 3, txn_base=17)[0]
     mixed += codec.encode_adds(2, L, 41, [b"p"], -1, 0, KEY, 3)[0]
     adds = codec.split_adds(mixed, 0, len(mixed), codec.FRAME_MAX, False)
     now += 5
-    notes.run("h:1", adds.runs[0], adds, Status.IO_ERROR, 0.0)
+    notes.log_run("h:1", adds.runs[0], adds, Status.IO_ERROR, 0.0)
     assert vars(caplog.records[-1])["request_id"] == "h:1/57", "the dialect of the chunk's end is not that of its begin"
 
 
@@ -137,7 +137,7 @@ def test_a_fenced_writer_is_ordinary_and_no_warning(caplog: pytest.LogCaptureFix
     notes = RequestLog(lambda: 0.0)
     with caplog.at_level(logging.INFO):
         adds = adds_of(12, 4, stream=2)
-        notes.run("h", adds.runs[0], adds, Status.FENCED, 0.0)
+        notes.log_run("h", adds.runs[0], adds, Status.FENCED, 0.0)
     [record] = caplog.records
     assert record.levelno == logging.INFO
     assert (

@@ -126,7 +126,7 @@ def test_half_frames_that_fill_the_memory_make_room_for_who_goes_on_sending() ->
     given_back = []
 
     async def main(house: House) -> None:
-        house.connections._give_back = lambda: given_back.append(house.connections.memory.held)
+        house.connections._return_memory = lambda: given_back.append(house.connections.memory.held)
         frame = adds(0, 1, size=900_000)
         hostile = [await house.raw() for _ in range(60)]
         for peer in hostile:

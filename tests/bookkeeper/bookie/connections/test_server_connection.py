@@ -300,7 +300,7 @@ def test_overload_is_refused_while_fences_and_recovery_get_through_whatever_clai
 @pytest.mark.rule("X32")
 def test_a_flood_over_many_connections_of_one_client_leaves_room_for_the_others() -> None:
     async def main(house: House) -> None:
-        house.admission.set_shares(True)
+        house.admission.enforce_shares(True)
         flooded: list[AddRun] = []
         house.node.freeze()  # a disk that stands still
         for _ in range(20):
@@ -562,6 +562,6 @@ def test_a_request_that_was_answered_is_freed_at_once() -> None:
             gc.garbage.clear()
             gc.enable()
         assert left == []
-        assert [each.waits for each in house.connections.connections] == [False]
+        assert [each.is_polling for each in house.connections.connections] == [False]
 
     run(main)

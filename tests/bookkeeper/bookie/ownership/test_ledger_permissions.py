@@ -325,7 +325,7 @@ def test_a_hand_over_counts_for_a_request_that_waits_for_the_former_owner(monkey
 @pytest.mark.rule("X12b")
 def test_the_claim_of_a_ledger_that_can_be_brought_back_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cause: a bookie that holds nothing of it any more took its claim for that of a ledger that is gone for good."""
-    monkeypatch.setattr("bookkeeper.bookie.ownership.owner_log.TIDY_AT", 1)
+    monkeypatch.setattr("bookkeeper.bookie.ownership.owner_log.FORGET_MIN", 1)
 
     async def main(cluster: Cluster) -> None:
         metadata = await cluster.up()
@@ -338,7 +338,7 @@ def test_the_claim_of_a_ledger_that_can_be_brought_back_stays(monkeypatch: pytes
         await metadata.ledgers.delete(deleted, grace_s=3600)
         await metadata.ledgers.delete(gone)
         for _ in range(2):
-            await control._forget_gone()
+            await control._forget_deleted()
         assert len(control._owners) == 0
         assert await metadata.ledger_owners.claimed_by(gone) is None
         assert await metadata.ledger_owners.claimed_by(deleted) == wanted
@@ -563,7 +563,7 @@ def test_a_request_that_fails_keeps_nobody_waiting(caplog: pytest.LogCaptureFixt
         assert told == [Status.OK] and "unexpected error" in caplog.text
 
     async def asked(control: LedgerPermissions, ledger: LedgerId, wanted: AccessRequest) -> None:
-        control.ask(ledger, wanted)
+        control.resolve(ledger, wanted)
 
     run_named(main)
 

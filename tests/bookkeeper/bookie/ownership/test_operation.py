@@ -6,7 +6,7 @@ import pytest
 
 from bookkeeper import wire
 from bookkeeper.access import LedgerOperation, Right, allowed_by
-from bookkeeper.bookie.ownership.operation import BIT, EVERYTHING, bits_of, key_of, operation_of
+from bookkeeper.bookie.ownership.operation import ALL, BIT, bits_of, key_of, operation_of
 from bookkeeper.ids import LedgerId
 from tests.bookkeeper.bookie.identity.test_ledger_keys import KEY, add, fence
 
@@ -18,7 +18,7 @@ def test_the_bits_are_what_the_rights_allow(right: Right) -> None:
     assert {each for each in LedgerOperation if bits & BIT[each]} == {
         each for each in LedgerOperation if allowed_by(each, {right})
     }
-    assert bits_of(frozenset(Right)) == EVERYTHING and bits_of(frozenset()) == 0
+    assert bits_of(frozenset(Right)) == ALL and bits_of(frozenset()) == 0
 
 
 def test_a_flag_makes_another_operation_of_a_request() -> None:

@@ -160,7 +160,7 @@ def test_damage_is_told_and_what_can_be_read_stays() -> None:
 
 
 def test_owners_of_ledgers_that_are_gone_are_forgotten_when_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(owner_log, "TIDY_AT", 10)
+    monkeypatch.setattr(owner_log, "FORGET_MIN", 10)
     world = World(4)
     node = world.node("b")
 

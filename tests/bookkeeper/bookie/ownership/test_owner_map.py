@@ -25,7 +25,7 @@ def test_it_is_like_a_dict(puts: list[tuple[int, int, bool]], gone: set[int]) ->
     other = owners.copy()
     owners.put(7, NAMES[0])
     assert other.get(7) == model.get(7)
-    assert {each for each, _ in other.besides(lambda each: each not in gone)} == gone & set(model)
+    assert {each for each, _ in other.unwanted(lambda each: each not in gone)} == gone & set(model)
     other.forget(gone)
     by_owner = {ledger: owner for owner, ledgers in other.by_owner().items() for ledger in ledgers}
     assert by_owner == {ledger: owner for ledger, owner in model.items() if ledger not in gone}

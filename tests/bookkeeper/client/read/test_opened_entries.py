@@ -26,11 +26,11 @@ async def test_what_is_at_hand_is_opened_or_left_to_be_read() -> None:
     aead = new_aead(Cipher.AES_256_GCM, NEW)
     entries = OpenedEntries(NO_SOURCE, EntryOpener(7, aead, Compression.NONE, 100))
     sealed = EntrySealer(7, aead, Compression.NONE).seal(0, [b"a", b"b"])
-    assert entries.at_hand(0, sealed) == [b"a", b"b"] == await entries.of(0, sealed)
-    assert entries.at_hand(0, [sealed[0], b"forged, and long enough"]) == ()
-    assert entries.at_hand(0, ()) == ()
+    assert entries.open_if_valid(0, sealed) == [b"a", b"b"] == await entries.open(0, sealed)
+    assert entries.open_if_valid(0, [sealed[0], b"forged, and long enough"]) == ()
+    assert entries.open_if_valid(0, ()) == ()
     plain = OpenedEntries(NO_SOURCE, None)
-    assert plain.at_hand(0, [b"x"]) == [b"x"] == await plain.of(0, [b"x"])
+    assert plain.open_if_valid(0, [b"x"]) == [b"x"] == await plain.open(0, [b"x"])
 
 
 @pytest.mark.rule("X24")

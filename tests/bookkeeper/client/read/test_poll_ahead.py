@@ -38,20 +38,20 @@ def test_the_poll_ahead_is_taken_over_if_it_asks_the_same_and_has_time_left() ->
         (poll(6, B2), 0.5, False),
         (poll(6), 1.0, False),
     ):
-        asked = ahead.asked = PendingPoll(poll(6), 0.0)
+        asked = ahead.pending = PendingPoll(poll(6), 0.0)
         assert ahead.take_over(wanted, now) is (asked if found else None)
-        assert ahead.asked is None
+        assert ahead.pending is None
 
 
 def test_an_entry_that_came_before_it_was_waited_for_is_handed_out_once() -> None:
     ahead = PollAhead()
     assert ahead.take(6) is None
-    ahead.asked = PendingPoll(poll(5), 0.0)
-    ahead.on_overtaken(entry(6))
+    ahead.pending = PendingPoll(poll(5), 0.0)
+    ahead.on_answered_early(entry(6))
     assert ahead.take_over(poll(5), 0.0) is None
     assert ahead.take(5) is None, "it comes later"
     assert (ahead.take(6), ahead.take(6)) == (b"6", None)
-    ahead.on_overtaken(entry(7))
+    ahead.on_answered_early(entry(7))
     assert ahead.take(8) is None and ahead.take(7) is None, "a reader that has gone on does not want it"
-    ahead.on_overtaken(None)
+    ahead.on_answered_early(None)
     assert ahead.take(8) is None

@@ -10,7 +10,7 @@ import pytest
 
 from bookkeeper import wire
 from bookkeeper.errors import DataMissingError
-from bookkeeper.ledger.read.read_plan import ALONE, TOGETHER
+from bookkeeper.ledger.read.read_plan import LONE_READS, SHARE_MIN
 from bookkeeper.wire import Status
 from tests.bookkeeper.client.scripted import CONFIG, ScriptedCluster, written
 
@@ -56,8 +56,8 @@ def test_many_strangers_are_shared_out_among_the_bookies_and_few_stay_together(
                 await asyncio.gather(*map(reader.read_entry, (0, 20, 40)))
                 for wanted, shares in (
                     (range(0, 100, 2), 3),
-                    (range(0, 3 * TOGETHER, 2), 2),
-                    (range(1, 2 * TOGETHER, 2), 1),
+                    (range(0, 3 * SHARE_MIN, 2), 2),
+                    (range(1, 2 * SHARE_MIN, 2), 1),
                 ):
                     for bookie in cluster.bookies:
                         bookie.requests.clear()
@@ -97,9 +97,9 @@ def test_a_caller_that_waits_for_each_read_asks_in_the_same_turn_and_others_shar
             pool = bk.services.pool
             connections = [found for b in reader.metadata.bookies if (found := pool.ready(b)) is not None]
             assert len(connections) == 3
-            for _ in range(ALONE + 2):
+            for _ in range(LONE_READS + 2):
                 await turns_of(7)
-            assert turns == [1] * ALONE + [0, 0]
+            assert turns == [1] * LONE_READS + [0, 0]
             for bookie in cluster.bookies:
                 bookie.requests.clear()
             wanted = [7, 3, 4, 30, 5, 31]
@@ -151,7 +151,7 @@ def test_a_bookie_that_says_nothing_is_helped_out_in_time_and_its_late_answer_co
             assert await asyncio.gather(*map(reader.read_entry, (0, 9, 20))) == [b"0", b"9", b"20"]
             cluster.bookies[0].silent = True
             began = loop.time()
-            many = range(1, 6 * TOGETHER, 2)  # so many that each bookie gets a share
+            many = range(1, 6 * SHARE_MIN, 2)  # so many that each bookie gets a share
             assert await asyncio.gather(*map(reader.read_entry, many)) == [b"%d" % entry for entry in many]
             assert 0.4 < loop.time() - began < 0.8, "half a second, then the next one is asked"
             cluster.bookies[0].silent = False

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bookkeeper.client.write.append_futures import AppendFutures, fresh, partial
+from bookkeeper.client.write.append_futures import AppendFutures, copy_error, partial_append_error
 from bookkeeper.errors import (
     BookKeeperError,
     LedgerClosedError,
@@ -68,10 +68,10 @@ async def test_a_failure_reaches_all_in_order_and_a_run_of_which_a_part_is_confi
 
 def test_every_caller_gets_an_error_of_its_own() -> None:
     error = LedgerFencedError("once")
-    copy = fresh(error)
+    copy = copy_error(error)
     assert copy is not error and type(copy) is type(error) and str(copy) == "once" and copy.__cause__ is error
-    special = partial(0, 1, error)
-    assert fresh(special) is special  # more to it than its text
+    special = partial_append_error(0, 1, error)
+    assert copy_error(special) is special  # more to it than its text
 
 
 @pytest.mark.rule("W7")
@@ -89,5 +89,5 @@ async def test_whatever_ended_the_writer_the_outcome_of_what_was_sent_is_unknown
     for future in (each, run, cut, everything):
         failure: Any = future.exception()
         assert (type(failure), failure.outcome) == (kind, Outcome.UNKNOWN)
-        assert fresh(failure).outcome is Outcome.UNKNOWN
+        assert copy_error(failure).outcome is Outcome.UNKNOWN
     assert error.outcome is kind.outcome, "who was not sent is refused by the same error"

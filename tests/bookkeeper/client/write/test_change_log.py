@@ -25,26 +25,26 @@ def levels(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_the_same_failure_is_told_once_and_another_anew(caplog: pytest.LogCaptureFixture) -> None:
     log = ChangeLog(LedgerId(7))
     for failed in ((B1,), (B1,), (B1, B2), (B1,)):
-        log.failed(failed, ChangeFailure.NO_SPARE)
-    log.failed((B1,), ChangeFailure.STORE_AWAY)
+        log.log_failed(failed, ChangeFailure.NO_SPARE)
+    log.log_failed((B1,), ChangeFailure.STORE_AWAY)
     assert levels(caplog) == ["WARNING", "DEBUG", "WARNING", "WARNING", "WARNING"]
     assert "ledger 7: failed bookies (b1, b2) are not replaced" in caplog.text
 
 
 def test_what_ends_the_writer_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
-    ChangeLog(LedgerId(7)).failed((B1,), ChangeFailure.DELETED)
+    ChangeLog(LedgerId(7)).log_failed((B1,), ChangeFailure.DELETED)
     assert levels(caplog) == ["INFO"]
 
 
 @pytest.mark.parametrize("by", ["change", "return"])
 def test_after_a_success_the_same_failure_is_news(by: str, caplog: pytest.LogCaptureFixture) -> None:
     log = ChangeLog(LedgerId(7))
-    log.failed((B1,), ChangeFailure.NO_SPARE)
+    log.log_failed((B1,), ChangeFailure.NO_SPARE)
     if by == "change":
-        log.changed(EntryId(5), (B2, BookieId("b3")), (B1,))
+        log.log_changed(EntryId(5), (B2, BookieId("b3")), (B1,))
         assert "entries from 5 on are stored by b2, b3, and no more by b1" in caplog.text
     else:
-        log.returned(B1)
+        log.log_returned(B1)
         assert "b1 answers again" in caplog.text
-    log.failed((B1,), ChangeFailure.NO_SPARE)
+    log.log_failed((B1,), ChangeFailure.NO_SPARE)
     assert levels(caplog) == ["WARNING", "INFO", "WARNING"]

@@ -11,7 +11,7 @@ import pytest
 from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.write import lac_sender
 from bookkeeper.client.write.lac_sender import LacSender
-from bookkeeper.client.write.lac_turns import LAC_REST_S, LAC_TURNS, LacTurns
+from bookkeeper.client.write.lac_turns import LAC_OTHERS_S, LAC_TURNS, LacTurns
 from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger.quorum import QuorumSpec
 from bookkeeper.ledger.write import PublishLac
@@ -63,7 +63,7 @@ def test_an_append_that_left_at_once_ends_the_count_of_idle_turns(monkeypatch: p
             for _ in range(20):
                 await ledger.append(b"x")
             during = list(turns)
-            await asyncio.sleep(LAC_REST_S / 2)
+            await asyncio.sleep(LAC_OTHERS_S / 2)
             assert any(isinstance(r, WriteLac) and r.lac == 29 for b in cluster.bookies for r in b.requests)
         assert during == [None] * len(during) and 1 <= len(during) <= 20
 
@@ -81,12 +81,12 @@ def test_an_ack_quorum_is_told_at_once_and_the_others_a_little_later_unless_an_a
             by_place = [cluster[name] for name in ledger.metadata.last_fragment.ensemble]
             for _ in range(10):
                 await ledger.append(b"x")
-                await asyncio.sleep(LAC_REST_S / 2)
+                await asyncio.sleep(LAC_OTHERS_S / 2)
                 assert told()[2] == 0, "the next add carries it"
             await asyncio.sleep(1)
             assert told() == [10, 10, 1]
             await ledger.append(b"x")
-            await asyncio.sleep(LAC_REST_S / 2)
+            await asyncio.sleep(LAC_OTHERS_S / 2)
         await asyncio.sleep(1)
         assert told() == [11, 11, 1], "a handle that ended says nothing more"
 
@@ -95,7 +95,7 @@ def test_an_ack_quorum_is_told_at_once_and_the_others_a_little_later_unless_an_a
 
 @pytest.mark.rule("W16")
 def test_a_writer_of_a_striped_ledger_tells_all_of_them_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lac_sender, "LAC_REST_S", 100.0)
+    monkeypatch.setattr(lac_sender, "LAC_OTHERS_S", 100.0)
 
     async def story(cluster: ScriptedCluster) -> None:
         async with cluster.connect() as bk:
@@ -131,7 +131,7 @@ def test_a_writer_that_may_wait_tells_the_last_add_confirmed_once_in_a_while() -
 
 
 @pytest.mark.rule("W16")
-@pytest.mark.parametrize(("pause_s", "told"), [(0.0, [0, 0, 0]), (LAC_REST_S / 2, [1, 1, 0])])
+@pytest.mark.parametrize(("pause_s", "told"), [(0.0, [0, 0, 0]), (LAC_OTHERS_S / 2, [1, 1, 0])])
 def test_a_handle_that_is_abandoned_says_nothing_more(pause_s: float, told: list[int]) -> None:
     async def story(cluster: ScriptedCluster) -> None:
         async with cluster.connect() as bk:
@@ -175,7 +175,7 @@ def a_sender(pool: AskedPool, published: list[int]) -> LacSender:
 async def test_a_writer_that_ended_sends_nothing_that_was_to_leave_at_a_later_turn(stopped: bool) -> None:
     pool, published = AskedPool(), list[int]()
     sender = a_sender(pool, published)
-    sender.want(PublishLac(EntryId(5), (BookieId("b1"),)))
+    sender.publish_soon(PublishLac(EntryId(5), (BookieId("b1"),)))
     if stopped:
         sender.stop()
         sender.stop()

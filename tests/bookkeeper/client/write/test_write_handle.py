@@ -15,7 +15,7 @@ from bookkeeper.errors import (
     TooManyRequestsError,
 )
 from bookkeeper.ids import EntryId
-from bookkeeper.ledger.write.append_runs import ALONE
+from bookkeeper.ledger.write.append_runs import LONE_APPENDS
 from tests.bookkeeper.client.scripted import CONFIG, ScriptedCluster, payload_of
 
 
@@ -59,7 +59,7 @@ def test_whoever_appends_one_at_a_time_does_not_wait_for_the_end_of_the_turn() -
                 futures = [ledger.append_nowait(b"x") for _ in range(count)]
                 return futures, ledger._writer.progress.next_entry - before
 
-            for _ in range(ALONE):
+            for _ in range(LONE_APPENDS):
                 futures, sent = sent_of(1)
                 assert sent == 0, "nobody knows yet that no other comes"
                 await asyncio.gather(*futures)
@@ -68,7 +68,7 @@ def test_whoever_appends_one_at_a_time_does_not_wait_for_the_end_of_the_turn() -
                 assert sent == expected, "only the first went ahead, and then none: appends come in company again"
                 ids = await asyncio.gather(*futures)
                 assert ids == list(range(ids[0], ids[0] + 3))
-            assert await ledger.append(b"last") == ALONE + 6
+            assert await ledger.append(b"last") == LONE_APPENDS + 6
 
     ScriptedCluster().run(story)
 

@@ -26,11 +26,11 @@ LOST = BookieUnavailableError("gone")
 def test_it_never_falls_and_ends_at_the_last_id(heard: list[int]) -> None:
     known = KnownLac(OPEN)
     for n, lac in enumerate(heard):
-        news = known.on_heard(lac)
+        news = known.on_proven(lac)
         assert known.value == max([-1, *heard[: n + 1]])
         assert news == (lac > max([-1, *heard[:n]]))
     assert known.on_metadata(CLOSED)
-    assert not known.on_heard(99)
+    assert not known.on_proven(99)
     assert known.value == known.closed_at == 4
     assert not known.on_metadata(CLOSED)
 
@@ -38,7 +38,7 @@ def test_it_never_falls_and_ends_at_the_last_id(heard: list[int]) -> None:
 @pytest.mark.rule("L3")
 def test_a_ledger_that_ends_below_what_was_read_is_an_alarm() -> None:
     known = KnownLac(OPEN)
-    known.on_heard(5)
+    known.on_proven(5)
     with pytest.raises(InvariantError, match="L3"):
         known.on_metadata(CLOSED)
 
@@ -46,8 +46,8 @@ def test_a_ledger_that_ends_below_what_was_read_is_an_alarm() -> None:
 @pytest.mark.rule("L3")
 def test_hearsay_counts_until_what_it_tells_of_is_provably_not_there() -> None:
     known = KnownLac(OPEN)
-    assert known.on_heard(1) and known.on_hearsay(7) and not known.on_hearsay(7)
-    assert not known.on_heard(1) and not known.on_heard(3), "no news: 7 are known"
+    assert known.on_proven(1) and known.on_hearsay(7) and not known.on_hearsay(7)
+    assert not known.on_proven(1) and not known.on_proven(3), "no news: 7 are known"
     assert not known.on_absent(3), "that one is proven"
     assert known.on_absent(4)
     assert known.value == known.proven == 3
@@ -106,7 +106,7 @@ def test_one_bookie_that_refuses_everybody_keeps_nobody_from_the_answer_and_two_
 def test_a_round_of_polls_names_what_is_known_and_ends_in_time() -> None:
     known, poll = KnownLac(OPEN), LongPoll(ENSEMBLE, timeout_ms=2_500)
     assert poll.next(known, 0) == Poll(B1, known.value, 1_000)
-    known.on_heard(3)
+    known.on_proven(3)
     assert poll.next(known, 1_000) == Poll(B2, known.value, 1_000)
     assert poll.next(known, 2_000) == Poll(B3, known.value, 500)
     assert poll.next(known, 2_500) is None

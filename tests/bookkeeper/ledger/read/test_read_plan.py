@@ -11,10 +11,10 @@ from bookkeeper.ids import BookieId
 from bookkeeper.ledger import LedgerMetadata, QuorumSpec
 from bookkeeper.ledger.digest import DigestType
 from bookkeeper.ledger.read.read_plan import (
-    ALONE,
     ENTRY_BYTES_GUESS,
+    LONE_READS,
     RUN_ENTRIES_MAX,
-    TOGETHER,
+    SHARE_MIN,
     LoneReads,
     ReadPlan,
     ReadShare,
@@ -122,8 +122,8 @@ def test_a_run_is_no_longer_than_it_may_be() -> None:
 
 def test_few_entries_stay_together_and_many_are_shared_out() -> None:
     turns = iter([(B1, B2, B3), (B2, B3, B1), (B3, B1, B2), (B1, B2, B3)])
-    some = plan_reads(dict.fromkeys(range(0, 2 * TOGETHER, 2)), OPEN, lambda ensemble: next(turns), any_length)
-    assert [(share.bookie, len(share.entry_ids)) for share in some.shares] == [(B1, TOGETHER)]
+    some = plan_reads(dict.fromkeys(range(0, 2 * SHARE_MIN, 2)), OPEN, lambda ensemble: next(turns), any_length)
+    assert [(share.bookie, len(share.entry_ids)) for share in some.shares] == [(B1, SHARE_MIN)]
     many = plan_reads(dict.fromkeys(range(0, 200, 2)), OPEN, lambda ensemble: next(turns), any_length)
     assert [(share.bookie, len(share.entry_ids)) for share in many.shares] == [(B2, 33), (B3, 33), (B1, 34)]
 
@@ -164,8 +164,8 @@ def test_a_caller_that_waits_for_each_read_is_noticed_until_it_asks_for_two() ->
         lone.on_turn(count, under_way=under_way)
         return lone.at_once
 
-    assert [at_once_after(1) for _ in range(ALONE)] == [False] * (ALONE - 1) + [True]
+    assert [at_once_after(1) for _ in range(LONE_READS)] == [False] * (LONE_READS - 1) + [True]
     assert at_once_after(1)
     assert not at_once_after(2)
-    assert [at_once_after(1) for _ in range(ALONE)][-1]
+    assert [at_once_after(1) for _ in range(LONE_READS)][-1]
     assert not at_once_after(1, under_way=True)

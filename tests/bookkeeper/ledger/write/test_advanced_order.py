@@ -28,10 +28,10 @@ def test_ids_go_on_in_order_once_all_lower_ones_are_there() -> None:
     it = order()
     for entry_id in (2, 1):
         it.hold(entry_id, 10)
-        assert list(it.take()) == []
+        assert list(it.take_ready()) == []
     assert (it.held_bytes, it.lowest_missing) == (20, 0)
     it.hold(0, 10)
-    assert list(it.take()) == [0, 1, 2]
+    assert list(it.take_ready()) == [0, 1, 2]
     assert (it.held_bytes, it.lowest_missing) == (0, 3)
 
 
@@ -39,7 +39,7 @@ def test_ids_go_on_in_order_once_all_lower_ones_are_there() -> None:
 def test_an_id_that_was_given_before_is_refused_wherever_it_is_now() -> None:
     it = order()
     it.hold(0, 1)
-    it.take()
+    it.take_ready()
     it.hold(5, 1)
     it.wait(7, 1)
     for entry_id in (0, 5, 7):
@@ -50,7 +50,7 @@ def test_an_id_that_was_given_before_is_refused_wherever_it_is_now() -> None:
     with pytest.raises(ValueError, match="-1"):
         it.check_new(-1)
     it.check_new(1)
-    assert it.give_up(7) and not it.give_up(7)
+    assert it.withdraw(7) and not it.withdraw(7)
     it.check_new(7)
 
 
@@ -61,7 +61,7 @@ def test_a_full_house_never_keeps_out_the_lowest_missing_id() -> None:
     assert not it.has_room(2)
     assert it.has_room(0)
     it.hold(0, 60)
-    assert list(it.take()) == [0, 1]
+    assert list(it.take_ready()) == [0, 1]
 
 
 @pytest.mark.rule("W12")
@@ -69,7 +69,7 @@ def test_the_lowest_missing_id_waits_for_what_the_writer_has_pending() -> None:
     it = order(bytes_max=100)
     first, _ = it._writer.add([100], 0.0)
     it.hold(first, 100)
-    it.take()
+    it.take_ready()
     assert not it.has_room(1)
     it._writer.on_acks(B1, 0, 1, 0.0)
     assert it.has_room(1)
@@ -82,9 +82,9 @@ def test_those_who_wait_come_in_from_the_lowest_id_on() -> None:
     it.hold(6, 1)
     for entry_id in (9, 1, 0, 4):
         it.wait(entry_id, 1)
-    it.give_up(4)
-    assert it.admit() and list(it.take()) == [0]
-    assert it.admit() and list(it.take()) == [1]
+    it.withdraw(4)
+    assert it.admit() and list(it.take_ready()) == [0]
+    assert it.admit() and list(it.take_ready()) == [1]
     assert not it.admit() and it.has_waiters
 
 
@@ -100,7 +100,7 @@ def test_in_whatever_order_all_come_in_and_none_is_stuck(ids: list[int], bytes_m
         else:
             it.wait(entry_id, 10)
         while True:
-            for taken in it.take():
+            for taken in it.take_ready():
                 first, _ = it._writer.add([10], 0.0)
                 assert first == taken
                 it._writer.on_acks(B1, first, 1, 0.0)
@@ -118,9 +118,9 @@ def test_those_who_wait_and_give_up_again_and_again_leave_nothing_behind() -> No
     it.wait(20, 1)
     for turn in range(10_000):
         it.wait(10 + turn % 10, 1)
-        assert it.give_up(10 + turn % 10)
+        assert it.withdraw(10 + turn % 10)
     assert len(it._line) < 200
     it.hold(0, 1)
-    assert list(it.take()) == [0]
+    assert list(it.take_ready()) == [0]
     it.wait(11, 1)
     assert (it.has_waiters, it.admit()) == (True, False)

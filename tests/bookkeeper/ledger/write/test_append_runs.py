@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookkeeper.ledger.write.append_runs import ALONE, RUN_BYTES, RUN_ENTRIES, LoneAppends, cut
+from bookkeeper.ledger.write.append_runs import LONE_APPENDS, RUN_BYTES, RUN_ENTRIES, LoneAppends, cut_runs
 
 
 @pytest.mark.parametrize(
@@ -23,12 +23,12 @@ from bookkeeper.ledger.write.append_runs import ALONE, RUN_BYTES, RUN_ENTRIES, L
     ],
 )
 def test_a_run_ends_when_it_has_enough_bytes_or_entries(sizes: list[int], runs: list[tuple[int, int]]) -> None:
-    assert list(cut(sizes)) == runs
+    assert list(cut_runs(sizes)) == runs
 
 
 @given(st.lists(st.integers(0, 2 * RUN_BYTES), max_size=50))
 def test_runs_follow_each_other_and_leave_nothing_out(sizes: list[int]) -> None:
-    runs = list(cut(iter(sizes)))
+    runs = list(cut_runs(iter(sizes)))
     assert [index for start, end in runs for index in range(start, end)] == list(range(len(sizes)))
     for start, end in runs:
         assert start < end
@@ -42,7 +42,7 @@ def test_who_waits_for_each_append_is_noticed_and_forgotten_when_others_come_alo
         lone.on_run(count, pending)
         return lone.at_once
 
-    assert [at_once_after(1, 0) for _ in range(ALONE)] == [False] * (ALONE - 1) + [True]
+    assert [at_once_after(1, 0) for _ in range(LONE_APPENDS)] == [False] * (LONE_APPENDS - 1) + [True]
     assert not at_once_after(2, 0)
-    assert [at_once_after(1, 0) for _ in range(ALONE)][-1]
+    assert [at_once_after(1, 0) for _ in range(LONE_APPENDS)][-1]
     assert not at_once_after(1, 1), "another one is pending"

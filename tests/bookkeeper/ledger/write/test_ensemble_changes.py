@@ -39,7 +39,7 @@ class Parts:
 
     def follow(self, verdict: object, now: float = 0.0) -> list[Effect]:
         effects: list[Effect] = []
-        assert self.changes.follow(verdict, now, effects) is None  # type: ignore[arg-type]
+        assert self.changes.perform(verdict, now, effects) is None  # type: ignore[arg-type]
         return effects
 
 
@@ -63,7 +63,7 @@ def test_a_verdict_that_waits_does_nothing_and_one_that_watches_watches(parts: P
 
 def test_a_verdict_that_ends_the_writer_is_handed_back(parts: Parts) -> None:
     effects: list[Effect] = []
-    assert parts.changes.follow(EndWriter(LOST), 0.0, effects) is LOST
+    assert parts.changes.perform(EndWriter(LOST), 0.0, effects) is LOST
     assert effects == []
 
 
@@ -95,7 +95,7 @@ def test_after_a_change_the_stand_in_gets_what_is_unconfirmed_and_who_failed_mea
 def test_after_a_change_with_too_few_stand_ins_the_others_are_tried_for_later(parts: Parts) -> None:
     for bookie in (B2, B3):
         parts.ensemble.on_bookie_failed(bookie, LOST)
-    parts.changes.ask(0.0, [])
+    parts.changes.request(0.0, [])
     asked, effects = parts.ensemble.end_change(), list[Effect]()
     assert asked == (B2, B3)
     parts.changes.on_committed(asked, Fragment(EntryId(2), (B1, B4, B3)), 1.0, effects)

@@ -32,7 +32,7 @@ class Rounds:
         return EntryId(sorted(member.acks.mark for member in self.members)[1] - 1)
 
     def ask(self, now: float = 0.0) -> int:
-        return self.forcing.ask(self.acknowledged, 10 * self.acknowledged + 10, now)
+        return self.forcing.request(self.acknowledged, 10 * self.acknowledged + 10, now)
 
     def go(self) -> list[Effect]:
         effects = self.forcing.proceed(self.members, self.acknowledged, 10 * self.acknowledged + 10)
@@ -151,7 +151,7 @@ def test_a_bookie_that_holds_nothing_is_asked_too_and_one_that_is_not_live_is_no
     rounds.members = [EnsembleMember(b, p, Acks(striped, p, 0), 0.0) for p, b in enumerate((B1, B2, B3))]
     rounds.members[0].acks.add(0, 1)
     rounds.members[1].acks.add(0, 1)
-    rounds.forcing.ask(EntryId(0), 10, 0.0)
+    rounds.forcing.request(EntryId(0), 10, 0.0)
     assert rounds.go() == [SendForce(B1, 1), SendForce(B2, 1), SendForce(B3, 1)]
     rounds = Rounds(5, 5, 5)
     rounds.members[1].live = False

@@ -51,14 +51,14 @@ def test_a_last_add_confirmed_is_untold_until_an_add_carries_it_or_it_is_sent_al
     progress.append((4,), 9.0)  # carries it
     progress.acknowledge(3)
     untold.append(progress.unpublished_lac)
-    assert (untold, progress.lac_told) == ([None, 1, None], 1)
+    assert (untold, progress.lac_sent) == ([None, 1, None], 1)
 
 
 @pytest.mark.parametrize(
     ("rule", "spoil"),
     [
         ("W3", lambda progress: setattr(progress, "last_add_confirmed", EntryId(1))),
-        ("W3", lambda progress: setattr(progress, "lac_told", EntryId(0))),
+        ("W3", lambda progress: setattr(progress, "lac_sent", EntryId(0))),
         ("W2", lambda progress: setattr(progress, "next_entry", EntryId(4))),
         ("W12", lambda progress: setattr(progress, "pending_bytes", 5)),
     ],

@@ -29,7 +29,7 @@ def test_what_was_refused_is_due_after_one_pause_the_lowest_first() -> None:
     assert [adds.on_refused(B1, 5, 2), adds.on_refused(B1, 7, 1), adds.on_refused(B1, 3, 1)] == [1.0, None, None]
     assert (adds.lowest, list(adds.pending())) == (3, [(B1, 5, 7), (B1, 3, 3)])
     assert adds.on_refused(B2, 9, 1) == 1.0, "each bookie has its own pause"
-    assert adds.due(B1) == [(3, 4), (5, 8)]
+    assert adds.take_due(B1) == [(3, 4), (5, 8)]
     adds.on_sent_again(B1, [(3, 4), (5, 8)])
     adds.validate_state()
     assert list(adds.pending()) == [(B1, 3, 7), (B2, 9, 9)], "sent, and not answered"
@@ -39,15 +39,15 @@ def test_the_pause_grows_until_the_bookie_takes_what_was_sent_again() -> None:
     adds = RefusedAdds(pauses)
     adds.on_refused(B1, 5, 3)
     for pause in (2.0, 4.0):
-        adds.on_sent_again(B1, adds.due(B1))
+        adds.on_sent_again(B1, adds.take_due(B1))
         assert adds.on_refused(B1, 5, 3) == pause
-    adds.on_sent_again(B1, adds.due(B1))
+    adds.on_sent_again(B1, adds.take_due(B1))
     adds.on_refused(B1, 8, 1)
     adds.on_accepted(B1, 5, 3)
     assert list(adds.pending()) == [(B1, 8, 8)]
-    adds.on_sent_again(B1, adds.due(B1))
+    adds.on_sent_again(B1, adds.take_due(B1))
     assert adds.on_refused(B1, 8, 1) == 1.0, "the pauses began anew"
-    adds.on_sent_again(B1, adds.due(B1))
+    adds.on_sent_again(B1, adds.take_due(B1))
     adds.on_accepted(B1, 8, 1)
     assert (adds.busy, adds.lowest) == ({}, None)
 
@@ -57,11 +57,11 @@ def test_nothing_is_kept_for_an_answer_that_cannot_come() -> None:
     adds = RefusedAdds(pauses)
     adds.on_refused(B1, 3, 1)
     adds.on_refused(B1, 6, 2)
-    assert adds.due(B1) == [(3, 4), (6, 8)]
+    assert adds.take_due(B1) == [(3, 4), (6, 8)]
     adds.on_sent_again(B1, [(6, 8)])
     assert list(adds.pending()) == [(B1, 6, 7)]
     adds.on_refused(B1, 6, 2)
-    assert adds.due(B1) == [(6, 8)]
+    assert adds.take_due(B1) == [(6, 8)]
     adds.on_sent_again(B1, [])
     assert adds.busy == {}
 
@@ -69,7 +69,7 @@ def test_nothing_is_kept_for_an_answer_that_cannot_come() -> None:
 def test_a_bookie_that_is_forgotten_while_it_is_sent_something_stays_forgotten() -> None:
     adds = RefusedAdds(pauses)
     adds.on_refused(B1, 3, 1)
-    due = adds.due(B1)
+    due = adds.take_due(B1)
     adds.forget(B1)
     adds.on_sent_again(B1, due)
     assert adds.busy == {}
@@ -90,7 +90,7 @@ def test_a_bookie_for_which_nothing_is_due_is_found() -> None:
 def test_a_bookie_that_refused_nothing_and_is_kept_all_the_same_is_found() -> None:
     adds = RefusedAdds(pauses)
     adds.on_refused(B1, 3, 1)
-    adds.on_sent_again(B1, adds.due(B1))
+    adds.on_sent_again(B1, adds.take_due(B1))
     adds.validate_state()
     adds.busy[B1].again = None
     with pytest.raises(InvariantError, match="W12"):
@@ -119,7 +119,7 @@ class BusyBookies(RuleBasedStateMachine):
     def pause_ends(self, bookie: BookieId, kept: bool) -> None:
         if bookie in self.pausing:
             self.pausing.remove(bookie)
-            runs = self.adds.due(bookie)
+            runs = self.adds.take_due(bookie)
             assert runs == sorted(runs) != []
             self.adds.on_sent_again(bookie, runs if kept else [])
 

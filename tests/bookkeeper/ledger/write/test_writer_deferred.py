@@ -32,7 +32,7 @@ from bookkeeper.ledger.write.effects import (
     SendAdds,
     SendForce,
 )
-from bookkeeper.ledger.write.force_rounds import AGAIN_S
+from bookkeeper.ledger.write.force_rounds import RETRY_S
 from bookkeeper.ledger.write.writer_end import WriterState
 from tests.bookkeeper.ledger.write.test_writer import B1, B2, B3, LOST, SPEC, acks, add, confirmed, of
 
@@ -300,7 +300,7 @@ def test_a_close_asks_a_bookie_again_that_had_no_room_for_its_force(writer: Ledg
     add(writer)
     acks(writer, "0:b1 0:b2 0:b3")
     assert of(SendForce, writer.close(0.0)) == [SendForce(B1, 1), SendForce(B2, 1), SendForce(B3, 1)]
-    assert writer.on_force_failed(B2, 1, TooManyRequestsError(), 1.0) == [SendForce(B2, 1, AGAIN_S)]
+    assert writer.on_force_failed(B2, 1, TooManyRequestsError(), 1.0) == [SendForce(B2, 1, RETRY_S)]
     assert of(CloseMetadata, forced(writer, 1)) == [CloseMetadata(0, 10)]  # type: ignore[arg-type]
     assert writer.on_force_failed(B2, 1, TooManyRequestsError(), 2.0) == [], "the round is over"
 

@@ -31,7 +31,7 @@ class Rates:
         self.permissions = CallerRights(take=self._take)
 
     def _take(self, who: Principal, entries: int, size: int) -> QuotaRefusal | None:
-        return self.book.take(who, None, entries, size, asyncio.get_running_loop().time())
+        return self.book.charge(who, None, entries, size, asyncio.get_running_loop().time())
 
 
 async def pieces(*sizes: int) -> AsyncIterator[bytes]:
