@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help install lock check test unit room changed test-all demo demo-heal demo-namenode demo-stream demo-tenants demo-pipeline boards console-pages deploy bench bench-apache bench-streams interop clients kills sink-kills spark-table upgrades sim model corruption fault-table crash-images power-cuts audit sbom fuzz mutants rules proto clean
 help: ## list these commands
-	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
+	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 
 $(STAMP): pyproject.toml setup.py requirements.lock $(CODECS)
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
@@ -39,7 +39,7 @@ check: $(STAMP) ## format, lint, strict types, import contracts
 	$(BIN)/mypy bookkeeper journal_manager segments spark_wal pyspark_bookkeeper examples benchmarks tests
 	$(BIN)/lint-imports
 
-test: $(STAMP) ## what CI runs: the checks, the tests that prove each promise once, and some of the others, drawn by the commit [DRAW=7]
+test: $(STAMP) ## what CI runs: the checks, the tests that prove each promise once, and a sample of the others, which the commit selects [DRAW=7]
 	@$(MAKE) --no-print-directory check
 	@$(BIN)/python -m tests.suite test
 
@@ -63,13 +63,13 @@ demo: $(STAMP) ## a Spark stream survives a lost bookie and killed drivers [META
 demo-heal: $(STAMP) ## a rack is lost, six bookies are lost, emptied, filled, retired and damaged while writers run; the cluster heals itself [METADATA=sqlite|zk SABOTAGE=1]
 	@$(BIN)/python -m examples.demo_heal --metadata $(if $(filter command% environment%,$(origin METADATA)),$(METADATA),sqlite) $(if $(SABOTAGE),--sabotage)
 
-demo-namenode: $(STAMP) ## a name node of two replicas is killed, overtaken and robbed of its disks; nothing is lost [METADATA=sqlite|zk SABOTAGE=1]
+demo-namenode: $(STAMP) ## a name node of two replicas is killed and paused and loses disks; no acknowledged edit is lost [METADATA=sqlite|zk SABOTAGE=1]
 	@$(BIN)/python -m examples.namenode_sim --metadata $(if $(filter command% environment%,$(origin METADATA)),$(METADATA),sqlite) $(if $(SABOTAGE),--sabotage)
 
 demo-stream: $(STAMP) ## flights as a topic: owners, gateways and bookies are lost, and every record is there exactly once [METADATA=sqlite|zk SABOTAGE=1]
 	@$(BIN)/python -m examples.demo_stream --metadata $(if $(filter command% environment%,$(origin METADATA)),$(METADATA),sqlite) $(if $(SABOTAGE),--sabotage)
 
-demo-tenants: $(STAMP) ## two tenants share a cluster: one reads, fences, forges, squats and floods, and nobody gets what is not his [METADATA=sqlite|zk SABOTAGE=1]
+demo-tenants: $(STAMP) ## two tenants share a cluster: one attacks the other's data and share, and gets nothing [METADATA=sqlite|zk SABOTAGE=1]
 	@$(BIN)/python -m examples.demo_tenants --metadata $(if $(filter command% environment%,$(origin METADATA)),$(METADATA),sqlite) $(if $(SABOTAGE),--sabotage)
 
 demo-pipeline: $(STAMP) ## flights from stream to stream through Spark: driver, executor, gateway, bookie and owner are killed [METADATA=sqlite|zk SABOTAGE=1]
@@ -99,7 +99,7 @@ interop: $(STAMP) ## our client and Java's, our bookies and Java's, every operat
 clients: $(STAMP) ## every stock client with files of 1 B to 64 MB while both cores are busy, as a table (a quarter of an hour) [ARGS="--rounds 3"]
 	@$(BIN)/python -m tests.clients $(ARGS)
 
-kills: $(STAMP) ## the gateway killed under a running query, N times, and what came of it [N=100 ARGS="--seed 1 --store rocksdb"]
+kills: $(STAMP) ## the gateway killed under a running query, N times, and the outcomes [N=100 ARGS="--seed 1 --store rocksdb"]
 	@$(BIN)/python -m tests.kills $(N) $(ARGS)
 
 sink-kills: N = 200
@@ -115,10 +115,10 @@ spark-table: $(STAMP) ## modes of Structured Streaming over a killed driver, wit
 sim: $(STAMP) ## simulate whole clusters, one seed one world [SEEDS=100]
 	$(BIN)/python -m tests.simulation --seeds $(SEEDS)
 
-model: $(STAMP) ## a bookie and its disk against a dict, with crashes, compaction and undeletion; one seed, one life [LIVES=1000]
+model: $(STAMP) ## a bookie and its disk against a dict, with crashes, compaction and undeletion; one seed, one run [LIVES=1000]
 	LIVES=$(LIVES) $(BIN)/pytest -q -k against_a_dict tests/bookkeeper/storage/test_model.py tests/bookkeeper/bookie/garbage/test_model.py
 
-corruption: $(STAMP) ## files of a bookie damaged, N times, and what came of it, into docs/faultlog.md (90 ms each) [N=2000]
+corruption: $(STAMP) ## files of a bookie damaged, N times, and the outcomes, into docs/faultlog.md (90 ms each) [N=2000]
 	$(BIN)/python -m tests.corruption $(if $(filter command% environment%,$(origin N)),$(N),2000) --write docs/faultlog.md
 
 fault-table: $(STAMP) ## every call of a bookie's disk fails in every way, simulated and in real processes, into docs/faultlog.md
