@@ -47,6 +47,26 @@ class BytesColumn:
         return len(self.data)
 
 
+class BytesPieces:
+    """The same column while its bytes lie in buffers of others, one piece after the other. Encoding an entry copies
+    them once, into the entry."""
+
+    __slots__ = ("offsets", "pieces", "size")
+
+    def __init__(self, offsets: bytes, pieces: Sequence[memoryview]) -> None:
+        """Nobody may change what the pieces show. A string lies in one piece or in several."""
+        self.offsets = offsets
+        """As :attr:`BytesColumn.offsets`, over all pieces."""
+        self.pieces = pieces
+        self.size = sum(map(len, pieces))
+        """The bytes of all strings."""
+
+    @property
+    def data(self) -> bytes:
+        """As :attr:`BytesColumn.data`."""
+        return b"".join(self.pieces)
+
+
 class ByteStrings:
     """The same column while its strings lie where their owners have put them. Encoding an entry copies them once, into
     the entry; whoever wants the column has them joined."""
@@ -75,7 +95,7 @@ class RecordColumns:
     """Some records, as columns. A column that no record uses is None."""
 
     count: int
-    values: BytesColumn | ByteStrings
+    values: BytesColumn | BytesPieces | ByteStrings
     keys: BytesColumn | None = None
     key_bits: bytes | None = None
     """Which records have a key; None if all have, or none."""
@@ -316,7 +336,7 @@ def _join_bits(parts: Sequence[tuple[int, bool, bytes | None]]) -> bytes | None:
     )
 
 
-def _join_bytes(parts: Sequence[tuple[int, BytesColumn | ByteStrings | None]]) -> BytesColumn:
+def _join_bytes(parts: Sequence[tuple[int, BytesColumn | BytesPieces | ByteStrings | None]]) -> BytesColumn:
     """A part without the column has empty strings."""
     data = b"".join(column.data for _, column in parts if column is not None)
     offsets = array("i", [0])
@@ -347,6 +367,7 @@ _BIG_ENDIAN: Final = struct.pack("=H", 1) != struct.pack("<H", 1)
 __all__ = [
     "ByteStrings",
     "BytesColumn",
+    "BytesPieces",
     "RecordColumns",
     "bits_of",
     "decode_headers",

@@ -8,7 +8,7 @@ from typing import Final
 from bookkeeper.amounts import counted
 from bookkeeper.codec import crc32c
 from segments.codec import entry_of_values
-from segments.entries.columns import ByteStrings, RecordColumns
+from segments.entries.columns import BytesPieces, ByteStrings, RecordColumns
 from segments.entries.compression import Compression
 from segments.entries.compression import compress as compress_body
 from segments.entries.layout import (
@@ -174,7 +174,7 @@ def encode_payload(
 
 def _entry(
     kind: EntryKind,
-    parts: list[bytes],
+    parts: Sequence[bytes | memoryview],
     size: int,
     *,
     flags: int,
@@ -213,9 +213,9 @@ def _entry(
     return b"".join((header[:CRC_AT], CRC.pack(crc), *parts))
 
 
-def _body(columns: RecordColumns, batches: Sequence[EntryBatch]) -> tuple[int, list[bytes], int]:
+def _body(columns: RecordColumns, batches: Sequence[EntryBatch]) -> tuple[int, list[bytes | memoryview], int]:
     """Flags, parts and size of a body."""
-    parts: list[bytes] = []
+    parts: list[bytes | memoryview] = []
     names: list[bytes] = []
     for batch in batches or (EntryBatch(columns.count),):
         name = b"" if batch.producer is None else batch.producer.encode()
@@ -224,7 +224,7 @@ def _body(columns: RecordColumns, batches: Sequence[EntryBatch]) -> tuple[int, l
         names.append(name)
     _pad(parts, names)
     _pad(parts, (columns.values.offsets,))
-    _pad(parts, (columns.values.data,))
+    _pad(parts, columns.values.pieces if isinstance(columns.values, BytesPieces) else (columns.values.data,))
     used = 0
     if columns.keys is not None:
         used |= Columns.KEYS
@@ -252,7 +252,7 @@ def _body(columns: RecordColumns, batches: Sequence[EntryBatch]) -> tuple[int, l
     return used, parts, sum(map(len, parts))
 
 
-def _pad(parts: list[bytes], section: Sequence[bytes]) -> None:
+def _pad(parts: list[bytes | memoryview], section: Sequence[bytes | memoryview]) -> None:
     parts += section
     size = sum(map(len, section))
     if missing := padded(size) - size:

@@ -20,11 +20,12 @@ from segments.chain import RecentHead, SegmentContents, stream_tags
 from segments.config import StreamConfig
 from segments.entries.columns import RecordColumns
 from segments.entries.compression import Compression
-from segments.entries.entry import encode_entry, encode_payload, encode_pieces, fits_one_entry
+from segments.entries.entry import encode_entry, encode_payload, encode_pieces
 from segments.entries.footer import FooterBuilder
 from segments.entries.layout import EntryKind
 from segments.entries.stored_entry import StoredEntry, decode_entry
 from segments.error_translation import worded
+from segments.errors import RecordTooLargeError
 from segments.retention.stagings import RENEWED_S, Stagings
 from segments.write.state.contents_tally import ContentsTally
 
@@ -143,9 +144,9 @@ class StagedWriter:
         few = self._ledger is None and self._kept_bytes + columns.size <= self._inline
         packed = self._of_messages if few else self._compression
         self._for_ledger |= packed is not self._of_messages
-        if fits_one_entry(columns):
+        try:
             payloads = [encode_entry(columns, first_seq_no=first, append_ms=append_ms, compression=packed)]
-        else:
+        except RecordTooLargeError:
             payloads = encode_pieces(columns, first_seq_no=first, append_ms=append_ms, compression=packed)
         for payload in payloads:
             self._tally.add_entry(self._tally.last_entry + 1, len(payload))

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from segments import RecordColumns
-from segments.entries.columns import BytesColumn, encode_headers
+from segments.entries.columns import BytesColumn, BytesPieces, encode_headers
 from spark_wal.data_source.json_rows import RowValueError, json_objects
 from spark_wal.data_source.options import DataSourceOptionError
 
@@ -85,7 +85,12 @@ class RowColumns:
     def rest(self) -> list[RecordColumns]:
         """The records of the batches that wait. Raises RowValueError."""
         waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
-        return [part for batch in _joined(waiting) for part in self.records(batch)]
+        if self._json or len(waiting) < 2:
+            return [part for batch in _joined(waiting) for part in self.records(batch)]
+        values = [_binary(batch.column("value")) for batch in waiting]
+        _check_values(values)
+        (beside,) = _joined([batch.select(sorted(self._has)) for batch in waiting]) if self._has else (None,)
+        return [self._part(beside, values)]
 
     def records(self, batch: Any) -> Iterator[RecordColumns]:
         """The records of a ``pyarrow.RecordBatch``, in equal parts of one entry at most. Raises RowValueError."""
@@ -96,14 +101,15 @@ class RowColumns:
                 yield from self.records(half)
             return
         values = json_objects(batch, self._own) if self._json else _binary(batch.column("value"))
-        if values.null_count:
-            raise RowValueError("a row's value is null, and a record has one; write an empty value instead")
+        _check_values([values])
         size = sum(column.nbytes for column in (values, *(batch.column(name) for name in self._has)))
         rows = -(-batch.num_rows // max(1, -(-size // ENTRY_BYTES)))
         for at in range(0, batch.num_rows, rows):
-            yield self._part(batch.slice(at, rows), values.slice(at, rows))
+            yield self._part(batch.slice(at, rows), [values.slice(at, rows)])
 
-    def _part(self, batch: Any, values: Any) -> RecordColumns:
+    def _part(self, batch: Any, values: Sequence[Any]) -> RecordColumns:
+        """The records with these values, which follow each other in several arrays, and with the other columns of
+        ``batch``, which is None where there are none. Values stay where Arrow has them until the entry is made."""
         keys, key_bits = (None, None)
         if "key" in self._has:
             column = _binary(batch.column("key"))
@@ -112,8 +118,8 @@ class RowColumns:
         events, event_bits, least, greatest = _times(batch.column("event_time")) if "event_time" in self._has else _NONE
         headers = _headers(batch.column("headers")) if "headers" in self._has else None
         return RecordColumns(
-            len(values),
-            _bytes_column(values),
+            sum(map(len, values)),
+            _pieces(values),
             keys,
             key_bits,
             events=events,
@@ -125,6 +131,12 @@ class RowColumns:
 
 
 _NONE: Final = (None, None, None, None)
+
+
+def _check_values(values: Sequence[Any]) -> None:
+    """Refuse a row without a value. Raises RowValueError."""
+    if any(column.null_count for column in values):
+        raise RowValueError("a row's value is null, and a record has one; write an empty value instead")
 
 
 def _check_names(names: Sequence[str], value_format: str | None) -> None:
@@ -189,18 +201,34 @@ def _binary(column: Any) -> Any:
     return column if column.type == wanted else column.cast(wanted)
 
 
-def _bytes_column(column: Any) -> BytesColumn:
-    """Strings of bytes, none of them missing, beginning at offset 0."""
+def _pieces(columns: Sequence[Any]) -> BytesPieces:
+    """Strings of bytes, none of them missing, where they lie. Only their offsets are copied."""
     import pyarrow as pa
     import pyarrow.compute as compute
 
-    _, offsets, data = column.buffers()
-    places = pa.Array.from_buffers(pa.int32(), len(column) + 1, [None, offsets], offset=column.offset)
-    first, last = places[0].as_py(), places[-1].as_py()
-    moved = places if first == 0 else compute.subtract(places, pa.scalar(first, pa.int32()))
-    begin = 4 * moved.offset
-    taken = memoryview(moved.buffers()[1])[begin : begin + 4 * len(moved)]
-    return BytesColumn(bytes(taken), b"" if data is None else bytes(memoryview(data)[first:last]))
+    offsets: list[bytes | memoryview[Any]] = [bytes(4)]
+    pieces: list[memoryview[Any]] = []
+    size = 0
+    for column in columns:
+        _, places, data = column.buffers()
+        numbers = memoryview(places).cast("i")[column.offset : column.offset + len(column) + 1]
+        first, last = numbers[0], numbers[-1]
+        if first == size:
+            offsets.append(numbers[1:])
+        else:
+            own = pa.Array.from_buffers(pa.int32(), len(column), [None, places], offset=column.offset + 1)
+            moved = compute.add(own, pa.scalar(size - first, pa.int32()))
+            offsets.append(memoryview(moved.buffers()[1]).cast("i")[moved.offset : moved.offset + len(column)])
+        if data is not None:
+            pieces.append(memoryview(data)[first:last])
+        size += last - first
+    return BytesPieces(b"".join(offsets), pieces)
+
+
+def _bytes_column(column: Any) -> BytesColumn:
+    """The same copied, for columns that are small."""
+    found = _pieces([column])
+    return BytesColumn(found.offsets, found.data)
 
 
 def _valid(column: Any) -> bytes | None:

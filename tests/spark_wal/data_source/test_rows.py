@@ -10,9 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyspark.sql import types as t
 
 from segments import RecordColumns
+from segments.entries.columns import BytesPieces
+from segments.entries.compression import Compression
 from segments.entries.entry import encode_entry
 from segments.entries.stored_entry import decode_entry
 from spark_wal.data_source import rows
@@ -187,6 +191,34 @@ def test_batches_of_a_thousand_small_rows_fill_entries() -> None:
     parts = [part for _ in range(30) for part in columns.take(batch)]
     assert [part.count for part in parts] == [3_000] * 9, "each goes as soon as it is full"
     assert [part.count for part in columns.rest()] == [3_000]
+
+
+@given(
+    st.lists(st.binary(max_size=12), min_size=1, max_size=30),
+    st.sets(st.integers(0, 30)),
+    st.integers(0, 3),
+    st.sampled_from(Compression),
+)
+def test_batches_that_share_an_entry_give_its_bytes_without_a_copy_of_their_values(
+    values: list[bytes], cuts: set[int], before: int, compression: Compression
+) -> None:
+    """However they are cut, and wherever in their arrays they begin: the bytes are those of one batch and of a
+    writer's own values. The values are where Arrow has them until then."""
+    kept = pa.array([b"cut"] * before + values, pa.binary())
+    column = kept.slice(before)
+    borders = sorted({0, len(values), *(cut for cut in cuts if cut < len(values))})
+    columns = RowColumns(schema(value=t.BinaryType()), None)
+    for a, b in itertools.pairwise(borders):
+        assert columns.take(pa.record_batch({"value": column.slice(a, b - a)})) == []
+    (part,) = columns.rest()
+    own = RecordColumns.of_values(values)
+    assert (part.count, part.values.offsets, part.values.data) == (len(values), own.values.offsets, own.values.data)
+    stored = encode_entry(part, first_seq_no=0, append_ms=0, compression=compression)
+    assert stored == encode_entry(own, first_seq_no=0, append_ms=0, compression=compression)
+    assert isinstance(part.values, BytesPieces)
+    first, last = kept.buffers()[2].address, kept.buffers()[2].address + kept.buffers()[2].size
+    for piece in filter(len, part.values.pieces):
+        assert first <= pa.py_buffer(piece).address <= last - len(piece)
 
 
 def test_a_value_that_is_null_is_refused_also_where_batches_share_an_entry() -> None:
