@@ -299,15 +299,11 @@ class DeletedLedgers:
                     f"ledger {ledger_id} cannot be brought back: somebody has made another ledger under its id"
                 )
             was = decode(ledger_id, record.value)
-            value = was.value
             try:
-                again = _created_again(path, value, was.version)
+                again = _created_again(path, was.value, was.version)
                 await self._store.multi([Delete(self.path(ledger_id), record.version), *again, *operations])
             except OUTCOME_UNKNOWN:
-                await self._store.sync(path)
-                if (done := await get_or_none(self._store, path)) is None or done.value != value:
-                    continue
-                if await self._store.exists(self.path(ledger_id)) is not None:
+                if not await self._was_brought_back(ledger_id, path, record.created_txn):
                     continue
             except NoSuchKeyError:
                 await make(self._store, parent_of(path))
@@ -319,6 +315,14 @@ class DeletedLedgers:
         raise MetadataUnavailableError(
             f"ledger {ledger_id} was not brought back: {LOST_MAX} attempts failed; try again later"
         )
+
+    async def _was_brought_back(self, ledger_id: LedgerId, path: str, created_txn: int) -> bool:
+        """Whether a ledger has come back since its record, which this write created, was read. It may have been changed
+        or deleted again since: that stays as it is."""
+        await self._store.sync(path)
+        if (record := await get_or_none(self._store, self.path(ledger_id))) is not None:
+            return record.created_txn != created_txn
+        return await self._store.exists(path) is not None or await self.has(ledger_id)
 
 
 def deleted_among(paths: Paths, values: Iterable[str]) -> Iterator[LedgerId]:

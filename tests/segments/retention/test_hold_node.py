@@ -11,6 +11,7 @@ import pytest
 
 from bookkeeper import BookKeeper
 from bookkeeper.meta.store import Version, settled_set_if
+from bookkeeper.testing.cluster import SimCluster
 from segments.errors import (
     HoldNotFoundError,
     StreamConfigError,
@@ -163,6 +164,37 @@ def test_a_hold_and_a_truncation_at_once_are_one_after_the_other(monkeypatch: py
         assert (await node.read())[0].first_position == at(2, 1)
 
     run(story)
+
+
+@pytest.mark.rule("C6")
+def test_a_hold_from_behind_the_last_record_that_went_begins_with_the_stream() -> None:
+    """No record is between the two: a reader stands there, and has missed nothing."""
+
+    async def story(client: BookKeeper) -> None:
+        node = await make_stream(client)
+        await truncate(client, node, at(1, 2, 2))
+        assert await HoldNode(client.metadata_store, node).put(Hold("a", at(1, 2, 2)), 0) == Hold("a", at(2))
+        with pytest.raises(StreamConfigError, match="the stream at 2:0:0"):
+            await HoldNode(client.metadata_store, node).put(Hold("b", at(1, 2, 1)), 0)
+
+    run(story)
+
+
+@pytest.mark.rule("C6", "Z6")
+def test_holds_are_read_as_they_are_also_through_a_server_that_is_behind() -> None:
+    async def work(cluster: SimCluster) -> None:
+        async with cluster.connect() as client, cluster.connect() as other:
+            node = await make_stream(client)
+            ours, theirs = HoldNode(client.metadata_store, node), HoldNode(other.metadata_store, node)
+            await ours.put(Hold("a", at(2)), 0)
+            for look in (theirs.read, theirs.stored):
+                await other.metadata_store.store.sync("/")
+                other.metadata_store.store.lag()  # type: ignore[attr-defined]
+                await ours.put(Hold(look.__name__, at(2)), 0)
+                found = await look()
+                assert look.__name__ in (found[0] if isinstance(found, tuple) else found).by_name
+
+    SimCluster(seed=1).run(work)
 
 
 def _first(patched: pytest.MonkeyPatch, where: ModuleType, other: Callable[[], Awaitable[object]]) -> None:

@@ -108,3 +108,59 @@ def test_a_ledger_that_was_made_anew_under_the_id_meanwhile_is_not_deleted() -> 
             assert hand.done and await bk.exists(7)
 
     ScriptedCluster().run(story)
+
+
+class MadeAnewAt:
+    """Somebody else makes another ledger under the id, in the same version, right before one of the reads."""
+
+    def __init__(self, cluster: ScriptedCluster, path: str, read: int, *, changed: bool = False) -> None:
+        """``changed``: the first deletion meets other metadata than were read."""
+        self.store, self.path = cluster.store, path
+        self.left, self.changed = read, changed
+
+    def fate(self, session: int, kind: str, path: str) -> Fate:
+        if path != self.path:
+            return Fate()
+        node = self.store.read(lambda tree: find(tree, path))
+        if kind == "multi" and self.changed:
+            self.changed = False
+            self.store.write(session, lambda transaction: transaction.set(path, node.value, None))
+        elif kind == "get":
+            self.left -= 1
+            if not self.left:
+                self.store.write(session, lambda transaction: transaction.delete(path, None))
+                made: list[Operation] = [Create(path, node.value), *[Set(path, node.value, None)] * node.version]
+                self.store.write(session, lambda transaction: transaction.run(made))
+        return Fate()
+
+
+@pytest.mark.rule("M6", "M9")
+@pytest.mark.parametrize("read, changed", [(2, False), (4, True)])
+def test_a_ledger_that_was_made_anew_in_the_same_version_is_not_deleted(read: int, changed: bool) -> None:
+    """After the first read; and after a deletion that met other metadata, before these are read."""
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await bk.create_ledger(ledger_id=7)
+            await ledger.close()
+            path = bk.metadata_store.ledgers.path(ledger.id)
+            cluster.store.interference = hand = MadeAnewAt(cluster, path, read, changed=changed)
+            await bk.delete_ledger(7)
+            assert hand.left <= 0 and not hand.changed and await bk.exists(7)
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("G8", "Z6")
+def test_a_deleted_ledger_is_gone_at_once_also_for_who_asks_a_server_that_is_behind() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, cluster.connect() as other:
+            ledger = await bk.create_ledger(ledger_id=7)
+            await ledger.close()
+            await other.exists(7)
+            other.metadata_store.store.lag()  # type: ignore[attr-defined]
+            await bk.delete_ledger(7, grace_s=100)
+            await other.delete_ledger(7, grace_s=0)
+            assert not await bk.metadata_store.ledgers.restorable.has(ledger.id, fresh=True)
+
+    ScriptedCluster().run(story)

@@ -427,3 +427,99 @@ async def test_a_grace_that_is_ended_by_order_leaves_the_record_of_a_deletion_in
 
     await ledgers_in(Meanwhile()).restorable.remove(SEVEN)
     assert (await others.restorable.read(SEVEN)).grace_s == 100
+
+
+@pytest.mark.rule("G8", "M8")
+@pytest.mark.parametrize("then", ["changed", "deleted again", "deleted again between two looks", "nothing"])
+async def test_what_becomes_of_a_ledger_that_has_come_back_stays_also_if_the_answer_was_lost(then: str) -> None:
+    """It is brought back, no answer comes, and somebody else changes or deletes it: it is not brought back once more,
+    and its return is no error."""
+    service = MemoryService()
+    store = await service.connect()
+    others = ledgers_in(await service.connect())
+    for ledger in (SEVEN, LedgerId(8)):
+        await others.create(NEW, ledger)
+    await others.delete(SEVEN, grace_s=100)
+
+    class Meanwhile:
+        asked = 0
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(store, name)
+
+        async def multi(self, operations: Any) -> Any:
+            self.asked += 1
+            await store.multi(operations)
+            if then == "changed":
+                found = await others.read(SEVEN)
+                await others.write(SEVEN, NEW.begin_recovery(), found.version)
+            elif then == "deleted again":
+                await others.delete(SEVEN, grace_s=200)
+            raise MetadataUnavailableError("no answer")
+
+        async def exists(self, path: str) -> Version | None:
+            if then == "deleted again between two looks" and self.asked and path == others.path(SEVEN):
+                await others.delete(SEVEN, grace_s=200)
+            return await store.exists(path)
+
+    hand = Meanwhile()
+    await ledgers_in(hand).restore(SEVEN)
+    assert hand.asked == 1
+    if then.startswith("deleted again"):
+        with pytest.raises(NoSuchLedgerError):
+            await others.read(SEVEN)
+        assert (await others.restorable.read(SEVEN)).grace_s == 200
+    else:
+        assert await restorable(others) == []
+        assert ((await others.read(SEVEN)).value.state is NEW.state) == (then == "nothing")
+
+
+@pytest.mark.rule("G8", "M8")
+async def test_a_ledger_of_the_same_metadata_beside_its_record_has_not_come_back() -> None:
+    """As a program makes it that copies metadata: who brings the ledger back learns that somebody has made it."""
+    service = MemoryService()
+    store = await service.connect()
+    others = ledgers_in(await service.connect())
+    for ledger in (SEVEN, LedgerId(8)):
+        await others.create(NEW, ledger)
+    await others.delete(SEVEN, grace_s=100)
+    value = (await others.restorable.read(SEVEN)).value
+
+    class Meanwhile:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(store, name)
+
+        async def multi(self, operations: Any) -> Any:
+            await store.create(others.path(SEVEN), value)
+            raise MetadataUnavailableError("no answer")
+
+    with pytest.raises(LedgerExistsError, match="somebody has made another ledger"):
+        await ledgers_in(Meanwhile()).restore(SEVEN)
+
+
+@pytest.mark.rule("G8", "M9")
+async def test_a_record_that_was_written_anew_meanwhile_is_the_one_that_counts() -> None:
+    """A client that knows no marks has made the ledger anew, and it was deleted, between the look and the return."""
+    service = MemoryService()
+    store = await service.connect()
+    others = ledgers_in(await service.connect())
+    for ledger in (SEVEN, LedgerId(8)):
+        await others.create(NEW, ledger)
+    await others.delete(SEVEN, grace_s=100)
+    path = others.restorable.path(SEVEN)
+    newer = DeletedLedger(SEVEN, 100, b"newer", version=Version(3)).encode()
+
+    class Meanwhile:
+        asked = 0
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(store, name)
+
+        async def multi(self, operations: Any) -> Any:
+            self.asked += 1
+            if self.asked == 1:
+                await store.set(path, newer, None)
+            return await store.multi(operations)
+
+    await ledgers_in(Meanwhile()).restore(SEVEN)
+    assert (await store.get(others.path(SEVEN))).value == b"newer"

@@ -11,12 +11,15 @@ import pytest
 
 from bookkeeper.errors import DiskFullError
 from bookkeeper.storage.base.config import StorageConfig
+from bookkeeper.storage.base.dirty_marker import is_marked
+from bookkeeper.storage.base.manifest import read_manifest
 from bookkeeper.storage.base.results import NOTHING_KNOWN, EngineState, ignore
 from bookkeeper.storage.engine import Engine
+from bookkeeper.storage.entry_log.entry_log_file import log_name
 from bookkeeper.storage.journal.group_writer import journal_ids, spare_names
 from bookkeeper.storage.start.full_disk import cover_in_place, free_copies
 from tests.bookkeeper.storage.recording_disk import BLOCK, QueueWorkers, RecordingDisk
-from tests.bookkeeper.storage.workload import CONFIG, KEY, PER_LEDGER, add, lid, make_entry, open_engine, read
+from tests.bookkeeper.storage.workload import CONFIG, KEY, PER_LEDGER, add, close, lid, make_entry, open_engine, read
 
 SMALL = replace(CONFIG, inflight_bytes=16384, entry_log_bytes=65536, checkpoint_bytes=131072, journal_spares=1)
 """What is taken fills the disk within some hundred entries."""
@@ -148,6 +151,95 @@ def test_after_a_loss_no_second_copy_is_given_up(lost: str) -> None:
     assert {path: data for path, data in disk.files().items() if path in before} == before
     assert not cover_in_place(NO_RESERVE, disk, 1, NOTHING_KNOWN)
     assert {path: data for path, data in disk.files().items() if path in before} == before
+
+
+def everything(disk: RecordingDisk) -> dict[str, bytes]:
+    """All files but the markers that say "in use"."""
+    return {path: data for path, data in disk.files().items() if not path.endswith("/dirty")}
+
+
+@pytest.mark.rule("K26", "K19")
+def test_where_the_index_is_rebuilt_no_second_copy_is_given_up() -> None:
+    disk, entries = killed(NO_RESERVE, 12)
+    manifest = read_manifest(disk, "/ledgers")
+    assert manifest is not None
+    manifest.rebuild = True
+    disk.names["/ledgers/manifest"].data[:] = manifest.encode()
+    before = everything(disk)
+    assert not free_copies(NO_RESERVE, disk, 1, NOTHING_KNOWN)
+    assert not cover_in_place(NO_RESERVE, disk, 1, NOTHING_KNOWN)
+    assert before.items() <= everything(disk).items()
+    disk.locks.clear()
+    check_start(disk, NO_RESERVE, entries)
+
+
+@pytest.mark.rule("K26", "G4")
+def test_index_segments_alone_are_not_taken_for_second_copies() -> None:
+    """Nothing else is left in the directory: they are all that anybody can still look at."""
+    disk, _ = killed(NO_RESERVE, 12)
+    check_start(disk, NO_RESERVE, {})
+    for path in list(disk.names):
+        if not path.endswith(".index"):
+            disk.unlink(path)
+    disk.locks.clear()
+    before = everything(disk)
+    assert before
+    assert not free_copies(NO_RESERVE, disk, 2, NOTHING_KNOWN)
+    assert everything(disk) == before
+
+
+@pytest.mark.rule("K26", "K15")
+def test_a_log_that_is_finished_keeps_its_map() -> None:
+    """Behind the end that the manifest gives stands which ledgers the log has."""
+    disk = RecordingDisk()
+    engine, workers = open_engine(disk, NO_RESERVE)
+    entries = {}
+    for at in range(30):  # two logs
+        entries[at] = add(engine, 1, at, size=6000)
+        engine.when_durable(ignore)
+        workers.pump()
+        if at == 20:
+            engine.checkpoint(ignore)
+            workers.pump()
+    disk = RecordingDisk(disk.files())
+    manifest = read_manifest(disk, "/ledgers")
+    assert manifest is not None
+    finished = {f"/ledgers/{log_name(log)}": entry.end for log, entry in manifest.logs.items() if entry.finished}
+    before = {path: data for path, data in disk.files().items() if path in finished}
+    assert before and all(len(data) > finished[path] for path, data in before.items())
+    assert free_copies(NO_RESERVE, disk, 1, NOTHING_KNOWN)
+    assert before.items() <= disk.files().items()
+    cut = [op for op in disk.ops if op.kind == "truncate"]
+    assert cut and all(any(op.kind == "sync" and op.inode == each.inode for op in disk.ops) for each in cut), (
+        "what is cut off is free only when that is durable"
+    )
+    disk.locks.clear()
+    check_start(disk, NO_RESERVE, entries)
+
+
+@pytest.mark.rule("K26")
+@pytest.mark.parametrize("call, path", [("open", "manifest.tmp"), ("write", ".log")])
+def test_a_cover_without_success_leaves_nothing_behind(call: str, path: str) -> None:
+    disk, entries = killed(NO_RESERVE, 12)
+    free_copies(NO_RESERVE, disk, 1, NOTHING_KNOWN)
+    before = everything(disk)
+    disk.faults[call, path] = OSError(errno.ENOSPC, "no space left")
+    with pytest.raises(OSError, match="no space left"):
+        cover_in_place(NO_RESERVE, disk, 1, NOTHING_KNOWN)
+    assert everything(disk) == before
+    disk.faults.clear()
+    check_start(disk, NO_RESERVE, entries)
+
+
+@pytest.mark.rule("K26", "K12")
+def test_a_directory_is_marked_before_anything_in_it_is_covered() -> None:
+    """It was stopped cleanly; whatever becomes of this start, the next one knows that it was begun."""
+    disk, _ = killed(NO_RESERVE, 12)
+    close(*open_engine(disk, NO_RESERVE))
+    assert not is_marked(disk, "/ledgers") and not is_marked(disk, "/journal")
+    disk.locks.clear()
+    cover_in_place(NO_RESERVE, disk, 2, NOTHING_KNOWN)
+    assert is_marked(disk, "/ledgers") and is_marked(disk, "/journal")
 
 
 @pytest.mark.rule("K26", "K12")
