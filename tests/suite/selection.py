@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,10 @@ MACHINES_OWN: Final = frozenset({"native", "uvloop"})
 """Parameters that are not there on each machine: what a compiler has to build, and a library that not all have."""
 
 
+_PARTS: Final = re.compile(r"\[|::")
+"""Where the id of a module, a class or a test without parameters ends within a longer one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Selection:
     """The lists of ``core.toml``. A pattern is a test's id, or its beginning and ``*``."""
@@ -34,6 +39,11 @@ class Selection:
     """Module -> parts of ids by which its tests are divided into units."""
     heavy: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Module -> its tests of the core within Python that take long beside the others, or start other programs."""
+    _beginnings: tuple[str, ...] = field(init=False)
+    """Of the patterns of ``core`` that end with ``*``."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_beginnings", tuple(each[:-1] for each in self.core if each.endswith("*")))
 
     def is_core(self, test: str, *, outside: bool) -> bool:
         """Whether each run takes this test.
@@ -42,10 +52,16 @@ class Selection:
             test: its id, as pytest prints it.
             outside: whether it has processes of its own.
         """
-        if matching(test, self.core) is not None:
+        if self.names(test):
             return True
         module, _, name = test.partition("::")
         return not outside and name.partition("[")[0] not in self.drawn.get(module, ())
+
+    def names(self, test: str) -> bool:
+        """Whether the list ``core`` names this test; a pattern for a test fits all of its parameters."""
+        if test in self.core or test.startswith(self._beginnings):
+            return True
+        return any(test[: at.start()] in self.core for at in _PARTS.finditer(test))
 
     def is_heavy(self, test: str) -> bool:
         """Whether a test of the core is left out where an answer is wanted within a minute."""
@@ -55,7 +71,7 @@ class Selection:
     def core_modules(self, modules: Iterable[str]) -> list[str]:
         """Those that have tests of the list ``core``."""
         whole = {pattern.partition("::")[0] for pattern in self.core if not pattern.endswith("*")}
-        begin = tuple(pattern[:-1].partition("::")[0] for pattern in self.core if pattern.endswith("*"))
+        begin = tuple(beginning.partition("::")[0] for beginning in self._beginnings)
         return [module for module in modules if module in whole or module.startswith(begin)]
 
     def gone(self, tests: Iterable[str]) -> list[str]:
@@ -80,16 +96,6 @@ class Selection:
 def _is_optional(test: str) -> bool:
     parameters = test.partition("[")[2].rstrip("]").split("-")
     return not MACHINES_OWN.isdisjoint(parameters)
-
-
-def matching(test: str, patterns: Mapping[str, str]) -> str | None:
-    """The first pattern that a test's id fits; a pattern for a test fits all of its parameters."""
-    for pattern in patterns:
-        if test == pattern or test.startswith((pattern + "[", pattern + "::")):
-            return pattern
-        if pattern.endswith("*") and test.startswith(pattern[:-1]):
-            return pattern
-    return None
 
 
 @functools.cache

@@ -11,7 +11,7 @@ import pytest
 from tests.architecture import rules
 from tests.architecture.source import parsed
 from tests.suite.costs import FILE, KINDS, read
-from tests.suite.selection import OUTSIDE, ROOT, Selection, matching, module_of, selection
+from tests.suite.selection import OUTSIDE, ROOT, Selection, module_of, selection
 
 
 def marks(nodes: list[ast.expr]) -> set[str]:
@@ -144,14 +144,14 @@ def test_the_table_of_costs_names_modules_that_exist() -> None:
     [
         ("tests/test_a.py::test_x", True),
         ("tests/test_a.py::test_x[1]", True),
+        ("tests/test_a.py::test_x[1[2]::3]", True),
         ("tests/test_a.py::test_xy", False),
         ("tests/b/test_c.py::test_z", True),
         ("tests/bc/test_c.py::test_z", False),
     ],
 )
 def test_a_pattern_stands_for_a_test_with_its_parameters_or_for_what_begins_so(test: str, fits: bool) -> None:
-    patterns = {"tests/test_a.py::test_x": "", "tests/b/*": ""}
-    assert (matching(test, patterns) is not None) == fits
+    assert Selection({"tests/test_a.py::test_x": "", "tests/b/*": ""}, {}, {}).names(test) == fits
 
 
 def test_a_test_whose_parameters_were_changed_is_named() -> None:
