@@ -47,6 +47,7 @@ from segments.publish.claiming import claim_stream
 from segments.publish.prepared_ledger import PreparedLedger
 from segments.publish.staged_check import check_staged
 from segments.publish.staged_writer import StagedLedger, StagedRows, StagedWriter, by_staging, records_of
+from segments.retention.agreed_time import AgreedTime
 from segments.retention.stagings import Stagings
 from segments.write.segment.segment_change import ended
 from segments.write.state.contents_tally import ContentsTally
@@ -114,6 +115,7 @@ class StreamPublisher:
         self._name, self._stream_id = owner.node.name, owner.node.stream_id
         self._apps = AppRecords(client.metadata_store, self._stream_id, self._name)
         self._stagings = Stagings(client, self._stream_id, self._name)
+        self._time = AgreedTime(client, owner.node)
         self._publishing = asyncio.Lock()
         self._written: tuple[AppRecord, Version] | None = None
         """What this owner has written last of an application. None: it is read."""
@@ -452,9 +454,11 @@ class StreamPublisher:
         return await self._clean(app, own)
 
     async def _clean(self, app: str | None, own: Collection[str] = (), kept: Collection[str] = ()) -> list[int]:
-        now_ms = self._client.services.seams.clock.wall_ms()
+        time = self._time
         try:
-            return await self._stagings.clean(self._named, now_ms, app=app, own=own, kept=kept)
+            return await self._stagings.clean(
+                self._named, time.here_ms(), app=app, own=own, kept=kept, agreed_ms=time.now_ms
+            )
         except BookKeeperError as error:
             _log.warning("stream %s: what batches have left is deleted later: %s", self._name, error)
             return []

@@ -115,6 +115,8 @@ class StagedWriter:
         self._under_way: deque[tuple[asyncio.Future[Any], int]] = deque()
         self._under_way_bytes = 0
         self._renewed_s = 0.0
+        clock = client.services.seams.clock
+        self._began_ms, self._began_s = clock.wall_ms(), clock.monotonic()
 
     @property
     def staging(self) -> str:
@@ -197,7 +199,7 @@ class StagedWriter:
         clock = self._client.services.seams.clock
 
         async def made() -> WriteHandle:
-            await self._stagings.begin(self._staging, self._app, clock.wall_ms())
+            await self._stagings.begin(self._staging, self._app, self._now_ms())
             self._renewed_s = clock.monotonic()
             chain, _ = await RecentHead(self._client.metadata_store, self._stream_id, self._name).read()
             return await self._client.create_ledger(
@@ -229,12 +231,17 @@ class StagedWriter:
                 _log.warning("a batch for stream %s waits: %s", self._name, error)
             await asyncio.sleep(_PAUSE_S)
 
+    def _now_ms(self) -> int:
+        """The wall clock, which a step does not put back: a batch that looks older than it is would be given up."""
+        clock = self._client.services.seams.clock
+        return max(clock.wall_ms(), self._began_ms + int(1000 * (clock.monotonic() - self._began_s)))
+
     async def _renew(self) -> None:
         clock = self._client.services.seams.clock
         if clock.monotonic() > self._renewed_s + RENEWED_S:
             self._renewed_s = clock.monotonic()
             try:
-                await self._stagings.renew(self._staging, self._app, clock.wall_ms())
+                await self._stagings.renew(self._staging, self._app, self._now_ms())
             except (MetadataUnavailableError, SessionExpiredError) as error:
                 _log.warning("a batch for stream %s is renewed later: %s", self._name, error)
 

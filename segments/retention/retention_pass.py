@@ -121,7 +121,7 @@ class RetentionPass:
         deleted = await finish_removals(self._client, self._node)
         with worded(f"deleting what batches have left in stream {name}", name):
             stagings = Stagings(self._client, self._node.stream_id, name)
-            await stagings.clean(self._named, self._time.here_ms())
+            await stagings.clean(self._named, self._time.here_ms(), agreed_ms=self._time.now_ms)
         return PassResult(report, deleted)
 
     def _warn_of_time_ahead(self, report: RetentionReport) -> None:

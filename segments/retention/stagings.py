@@ -94,19 +94,21 @@ class Stagings:
         app: str | None = None,
         own: Collection[str] = (),
         kept: Collection[str] = (),
+        agreed_ms: Callable[[], Awaitable[int]] | None = None,
     ) -> list[int]:
         """Give up what was left: of ``app`` all, the stagings ``own``, of others what nobody renews. Returns the
         ledgers that were deleted.
 
         Args:
             kept: stagings that are not left over.
+            agreed_ms: asks other clocks, too, before a staging counts as one that nobody renews.
             listed: reads which ledgers the stream's node and its pages name; none of them is deleted. It is asked
                 after ledgers were given up: what was published before is named by then, and nothing is afterwards.
         """
         names = sorted(name for name in await self._names() if _parts(name)[0] not in kept)
         open_ones = {name for name in names if "." not in name}
         for staging in sorted(open_ones):
-            if await self._given_up(staging, now_ms, app, wanted=staging in own):
+            if await self._given_up(staging, now_ms, app, agreed_ms, wanted=staging in own):
                 open_ones.discard(staging)
         ended: list[int] = []
         for staging, ledger in map(_parts, names):
@@ -149,14 +151,24 @@ class Stagings:
             return False
         return True
 
-    async def _given_up(self, staging: str, now_ms: int, app: str | None, *, wanted: bool) -> bool:
+    async def _given_up(
+        self,
+        staging: str,
+        now_ms: int,
+        app: str | None,
+        agreed_ms: Callable[[], Awaitable[int]] | None,
+        *,
+        wanted: bool,
+    ) -> bool:
         path = self._path(staging)
         try:
             found = await self._store.get(path)
             what = "a batch that is being written"
             about = checked_fields(unpack_json(found.value, FORMAT, what), {"renewed_ms": int}, what)
-            if not wanted and about.get("app") != app and now_ms < about["renewed_ms"] + LEASE_MS:
-                return False
+            if not wanted and about.get("app") != app:
+                ends_ms = about["renewed_ms"] + LEASE_MS
+                if now_ms < ends_ms or (agreed_ms is not None and await agreed_ms() < ends_ms):
+                    return False
             await settled_delete(self._store, path, found.version, created_txn=found.created_txn)
         except NoSuchKeyError:
             return True

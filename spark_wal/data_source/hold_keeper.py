@@ -34,6 +34,7 @@ class HoldKeeper:
         lenient: a place that was truncated is held from where the stream begins now; otherwise it is an error.
         every_s: between two renewals.
         monotonic: the clock, in seconds.
+        wall: the time of day, by which a hold ends.
     """
 
     def __init__(
@@ -44,9 +45,11 @@ class HoldKeeper:
         lenient: bool = False,
         every_s: float = RENEWED_S,
         monotonic: Callable[[], float] = time.monotonic,
+        wall: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._stream, self.name, self._lenient, self._every_s = stream, name, lenient, every_s
-        self._monotonic = monotonic
+        self._monotonic, self._wall = monotonic, wall
+        self._began, self._began_s = wall(), monotonic()
         self._start: Position | None = None
         self._sure_until = float("-inf")
         """Until when the hold is there, whatever became of its renewals since."""
@@ -95,7 +98,10 @@ class HoldKeeper:
             self._hold(begin)
 
     def _hold(self, start: Position) -> None:
-        until, sure_until = datetime.now(UTC) + LASTS, self._monotonic() + LASTS.total_seconds() / 2
+        now_s = self._monotonic()
+        # a wall clock that is put back would end the hold, by the clocks of those who remove records, before it began
+        now = max(self._wall(), self._began + timedelta(seconds=now_s - self._began_s))
+        until, sure_until = now + LASTS, now_s + LASTS.total_seconds() / 2
         self._stream.hold(self.name, start, LATEST, until=until, note="a Spark query reads from here on")
         self._sure_until = sure_until
 

@@ -10,8 +10,12 @@ import pytest
 from bookkeeper.errors import MetadataUnavailableError
 from bookkeeper.meta.store import Operation
 from segments import BatchKey, BatchRefusedError
+from segments.entries.columns import RecordColumns
+from segments.publish import StagedRows
+from segments.publish.staged_writer import StagedWriter
 from segments.retention.deletion import LeakedLedgers
 from segments.retention.stagings import LEASE_MS, Stagings
+from segments.stream import Stream
 from tests.segments.publish.cluster import Programs, story, values_of
 from tests.segments.publish.test_publisher import staged
 
@@ -145,3 +149,64 @@ def test_a_note_that_got_no_answer_is_repeated(sent: bool) -> None:
             assert await stagings.has("s", [7])
 
     told()
+
+
+HOUR_MS = 3_600_000
+
+
+async def published(stream: Stream, rows: Sequence[StagedRows]) -> None:
+    await (await stream.publisher(take_over=True)).publish(BatchKey("a", "q", 0), rows)
+    assert await values_of(stream) == [b"a"]
+
+
+@pytest.mark.rule("S14")
+@story
+async def test_a_clock_that_is_put_on_by_an_hour_gives_no_batch_up_that_is_being_written(programs: Programs) -> None:
+    """The cause: whoever publishes looked at its wall clock, by which the batches of all others were too old."""
+    async with programs.stream() as stream:
+        rows = await staged(stream, "s", [b"a"])
+        machine = programs.cluster.client.clock
+        publisher = await stream.publisher()
+        machine.wall_offset_ms = HOUR_MS
+        assert await publisher.clean("other") == [], "a step while it runs"
+        await publisher.close()
+        machine.wall_offset_ms = 0
+        await published(stream, rows)
+
+
+@pytest.mark.rule("S14")
+@story
+async def test_a_clock_that_is_wrong_from_the_beginning_is_compared_with_others(programs: Programs) -> None:
+    async with programs.stream() as stream:
+        rows = await staged(stream, "s", [b"a"])
+        stagings, now_ms = Stagings(stream.client, stream.id, stream.name), stream.client.services.seams.clock.wall_ms()
+
+        async def named() -> set[int]:
+            return set()
+
+        async def right() -> int:
+            return now_ms
+
+        assert await stagings.clean(named, now_ms + HOUR_MS, agreed_ms=right) == []
+        await published(stream, rows)
+
+
+@pytest.mark.rule("S14")
+@story
+async def test_a_writer_whose_clock_is_put_back_by_an_hour_keeps_its_batch(programs: Programs) -> None:
+    """The cause: it renewed its batch with a time that was too old for everybody whose clock was right."""
+    async with programs.stream() as stream:
+        machine = programs.cluster.client.clock
+        writer = StagedWriter(stream.client, (stream.name, stream.id), stream.config, "s", "a", inline=-1)
+        right_ms = machine.wall_ms()
+        machine.wall_offset_ms = -HOUR_MS
+        await writer.add(RecordColumns.of_values([b"a"]))
+        rows = [await writer.finish()]
+        stagings = Stagings(stream.client, stream.id, stream.name)
+
+        async def named() -> set[int]:
+            return set()
+
+        assert await stagings.clean(named, right_ms) == []
+        machine.wall_offset_ms = 0
+        await published(stream, rows)

@@ -117,3 +117,22 @@ def test_a_place_whose_records_went_is_an_error_or_held_from_the_beginning(strea
     lenient.cover(Position(1, 1, 0))
     assert hold_of(stream).start == Position(2, 0, 0)
     lenient.stop()
+
+
+@pytest.mark.rule("F5")
+def test_a_wall_clock_that_is_put_back_by_an_hour_ends_no_hold(stream: sync.Stream) -> None:
+    """Its end lay before the time of the gateway that removes records, though it had just been renewed."""
+    now, began, back = [0.0], datetime.now(UTC), [timedelta()]
+    keeper = HoldKeeper(
+        stream,
+        "query",
+        every_s=10_000.0,
+        monotonic=lambda: now[0],
+        wall=lambda: began + timedelta(seconds=now[0]) - back[0],
+    )
+    keeper.cover(Position(1, 1, 0))
+    now[0], back[0] = LASTS.total_seconds(), timedelta(hours=1)
+    keeper.cover(Position(2, 0, 0))
+    until = hold_of(stream).until
+    assert until is not None and until >= began + 2 * LASTS - timedelta(milliseconds=1)
+    keeper.stop()
