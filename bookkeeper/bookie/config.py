@@ -395,5 +395,7 @@ def read_toml(path: str) -> dict[str, Any]:
     try:
         with open(path, "rb") as file:
             return tomllib.load(file)
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is no text in UTF-8, which TOML is") from error
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path}: {in_words(error, beside=str(path))}") from error

@@ -89,6 +89,8 @@ class MetadataBackup:
         """Read such lines back. Raises: MetadataFormatError: they are no whole backup, or of a later version."""
         try:
             return cls._decoded(iter(lines))
+        except UnicodeDecodeError as error:
+            raise MetadataFormatError("it is no backup of metadata: it is no text") from error
         except (ValueError, TypeError, KeyError, RecursionError, binascii.Error) as error:
             raise MetadataFormatError(f"it is no backup of metadata, or damaged: {in_words(error)}") from error
 

@@ -84,6 +84,11 @@ def parse(uri: str) -> ServiceUri:
         if not rest.startswith("///") or len(rest) == 3:
             raise ConfigError(f"expected {scheme}:///PATH, got {_shown(uri)}")
         return _parse_sqlite(uri, rest[2:]) if scheme == "sqlite" else ServiceUri(scheme, rest[2:])
+    if scheme == "embedded":
+        raise ConfigError(
+            f"{_shown(uri)} has its bookies and metadata inside one process, and no other can join them: a server "
+            "needs sqlite:///FILE or zk://HOST:PORT/ledgers"
+        )
     known = ", ".join(sorted({"embedded", "memory", "zk", *_OPENERS}))
     raise ConfigError(
         f"{_shown(uri)} names no kind of metadata store that this program knows; it knows {known}, and for "

@@ -12,7 +12,7 @@ from bookkeeper.admin.bookie.stopped_bookie import StoppedBookie, whole_bookie
 from bookkeeper.admin.command_group import CommandGroup
 from bookkeeper.admin.shared.options import connected, finish, json_option, metadata_option, print_json, print_table
 from bookkeeper.bookie.identity.bookie_identity import COOKIE, read_identity
-from bookkeeper.errors import KeyExistsError, MetadataFormatError, NoSuchKeyError
+from bookkeeper.errors import KeyExistsError, MetadataFormatError, NoSuchKeyError, in_words
 from bookkeeper.ids import BookieId, bookie_id
 from bookkeeper.meta.records import cookies as cookie_format
 from bookkeeper.meta.records.cookies import Cookie
@@ -138,7 +138,10 @@ def create(metadata: str, file: str, dry_run: bool) -> None:
 
     A cookie that is there is not replaced, and neither is a cookie of another cluster taken.
     """
-    made = cookie_format.decode(system_seams().disk.read_file(os.path.abspath(file)))
+    try:
+        made = cookie_format.decode(system_seams().disk.read_file(os.path.abspath(file)))
+    except MetadataFormatError as error:
+        raise MetadataFormatError(f"{file} is no cookie that can be used: {in_words(error)}") from error
 
     async def work() -> None:
         async with connected(metadata) as bk:

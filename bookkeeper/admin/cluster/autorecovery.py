@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from bookkeeper.autorecovery.status import AutorecoveryStatus
     from bookkeeper.meta.records.autorecovery import AutorecoveryNodes
 
+DELAY_MAX_S: Final = 2**31 - 1
+"""Apache's auditor reads no larger number."""
 _SHOWN: Final = 20
 """Ledgers that a table for people names at most."""
 
@@ -246,7 +248,7 @@ def _print_report(found: AutorecoveryStatus) -> None:
 @verb_on_cluster(json=False, changes=True)
 @click.option(
     "--delay",
-    type=WholeNumber(0),
+    type=WholeNumber(0, DELAY_MAX_S),
     metavar="SECONDS",
     help="Set the time after which an absent bookie counts as lost.",
 )

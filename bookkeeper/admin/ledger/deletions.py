@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -18,6 +18,9 @@ from bookkeeper.settings import default_of
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper
 
+GRACE_MAX_S: Final = 36_500 * 24 * 3600
+"""A hundred years: what is meant to stay for longer is better not deleted."""
+
 
 @click.command()
 @verb_on_cluster(json=False, changes=True)
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--grace",
-    type=WholeNumber(0),
+    type=WholeNumber(0, GRACE_MAX_S),
     default=default_of(ClientConfig, "delete_grace_s"),
     show_default=True,
     metavar="SECONDS",

@@ -220,7 +220,7 @@ def list_(metadata: str, as_json: bool, deleted: bool, bookie: str | None, state
 
     @on_cluster()
     async def work(bk: BookKeeper) -> VerbAnswer:
-        from bookkeeper.client.operators import Operator
+        from bookkeeper.client.operators import Operator, require_bookies
 
         rows: list[dict[str, Any]] = []
         async for ledger_id, found in Operator(bk).all_metadata():
@@ -232,6 +232,9 @@ def list_(metadata: str, as_json: bool, deleted: bool, bookie: str | None, state
                 row = describe(int(ledger_id), found, set())
                 rows.append({key: row[key] for key in columns})
         rows.sort(key=lambda row: row["ledger"])
+        if bookie is not None and not any(row["state"] != _UNREADABLE for row in rows):
+            bookies = bk.metadata_store.bookies
+            require_bookies([bookie], sorted({*await bookies.known(), *await bookies.registered()}))
         return VerbAnswer(
             rows, lambda: print_table(counted(len(rows), "ledger"), columns, list(map(_for_people, rows)))
         )

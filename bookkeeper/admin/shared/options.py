@@ -381,4 +381,9 @@ def in_cell(value: object) -> str:
 
 def moment(ms: int | None, unknown: str = "") -> str:
     """Milliseconds since 1970 as a time of this place."""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(ms / 1000)) if ms is not None else unknown
+    if ms is None:
+        return unknown
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(ms / 1000))
+    except (OverflowError, OSError, ValueError):  # a time that no calendar here has
+        return f"{ms} ms after 1970"

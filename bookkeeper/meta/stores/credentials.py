@@ -114,6 +114,8 @@ def _read(path: str) -> dict[str, Any]:
             settings = tomllib.loads(read_private(path).decode())
     except OSError as error:
         raise ConfigError(f"{FILE}: {in_words(error)}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{FILE}: {path} is no text in UTF-8, which TOML is") from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{FILE}: {path}: {error}") from error
     return settings
