@@ -20,6 +20,7 @@ from bookkeeper.gateways.config import ConnectionLimits
 from bookkeeper.gateways.connection_limits import ConnectionTable
 from bookkeeper.ids import Address
 from bookkeeper.rate_limited_log import RateLimitedLogger
+from bookkeeper.real import notice_dead_peers
 from bookkeeper.seams import Clock
 
 logger = logging.getLogger(__name__)
@@ -230,6 +231,7 @@ def _bound(family: int, kind: int, protocol: int, place: tuple[object, ...]) -> 
         if family == socket.AF_INET6:
             listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         listening.setblocking(False)
+        notice_dead_peers(listening)  # what is accepted has the same options
         listening.bind(place)
         listening.listen(BACKLOG)
     except OSError as error:

@@ -27,7 +27,7 @@ from bookkeeper.real.memory import (
     names_secrets,
     no_core_dumps,
 )
-from bookkeeper.real.net import AsyncioNet
+from bookkeeper.real.net import AsyncioNet, notice_dead_peers
 from bookkeeper.real.private import (
     append_private,
     exchange_private,
@@ -62,6 +62,7 @@ __all__ = [
     "names_secrets",
     "new_private_file",
     "no_core_dumps",
+    "notice_dead_peers",
     "read_private",
     "read_secret",
     "ready_sockets",

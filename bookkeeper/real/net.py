@@ -73,7 +73,7 @@ class AsyncioNet:
             factory, address.host, address.port, ssl=tls, backlog=BACKLOG, reuse_address=True
         )
         for listening in server.sockets:
-            _notice_dead_peers(listening)  # what is accepted has the same options
+            notice_dead_peers(listening)  # what is accepted has the same options
         name = server.sockets[0].getsockname()
         return TcpListener(server, Address(address.host, name[1]))
 
@@ -131,10 +131,10 @@ def _tune(transport: asyncio.BaseTransport) -> None:
     sock = transport.get_extra_info("socket")
     if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        _notice_dead_peers(sock)
+        notice_dead_peers(sock)
 
 
-def _notice_dead_peers(sock: Any) -> None:
+def notice_dead_peers(sock: Any) -> None:
     """Ask a peer that is silent whether it is there, and give up one that does not answer, or acknowledges nothing.
 
     By itself the system asks after two hours, and goes on sending for a quarter of an hour.

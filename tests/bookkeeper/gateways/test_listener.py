@@ -45,6 +45,7 @@ class Echo(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._port.made.append(self)
 
     def data_received(self, data: bytes) -> None:
         self._transport.write(data)
@@ -58,6 +59,7 @@ class Port:
         factory: Factory = lambda number: Echo(self, number)  # noqa: E731
         self.listening = CountedListener(factory, limits, SystemClock(), tls)
         self.address = HOME
+        self.made: list[Echo] = []
 
     async def __aenter__(self) -> Port:
         self.address = await self.listening.start(HOME)
@@ -223,6 +225,40 @@ def test_without_descriptors_it_waits_and_goes_on(loop: str, monkeypatch: pytest
         async with Port(ConnectionLimits()) as port:
             assert await port.is_served()
             assert not left
+
+    run(main, loop)
+
+
+@pytest.mark.rule("X34")
+@on_both_loops
+@pytest.mark.parametrize("encrypted", [False, True], ids=["plain", "tls"])
+def test_a_client_that_is_gone_without_a_word_is_noticed_within_two_minutes(
+    loop: str, encrypted: bool, tmp_path: Path
+) -> None:
+    """An upload whose client's machine had died stayed for an hour, with its memory, and no rollback was possible below
+    its directory."""
+
+    authority = Authority(tmp_path)
+    shown = authority.server()
+    tls = FileTls(TlsFiles(server=True, cert=shown.cert, key=shown.key))
+
+    async def main() -> None:
+        made: list[Echo] = []
+        async with Port(ConnectionLimits(), (lambda: tls.context) if encrypted else None) as port:
+            port.made = made
+            reader, writer = await port.come(
+                **({"ssl": trust(authority), "server_hostname": "localhost"} if encrypted else {})
+            )
+            writer.write(b"x")
+            assert await reader.readexactly(1) == b"x"
+            sock = made[0]._transport.get_extra_info("socket")
+            asks = sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            idle, gap, count = (
+                sock.getsockopt(socket.IPPROTO_TCP, option)
+                for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+            )
+            await gone(writer)
+        assert asks == 1 and idle + gap * count == 120
 
     run(main, loop)
 
