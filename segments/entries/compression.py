@@ -36,6 +36,8 @@ def decompress(codec: int, stored: memoryview, size: int) -> bytes | memoryview:
         UnsupportedStreamFormatError: an unknown codec. EntryCorruptError: the bytes are damaged, or have another size.
         MissingLibraryError: names what to install.
     """
+    if not codec and len(stored) == size:  # most entries are not compressed
+        return stored
     if codec != Compression.NONE and not 0 <= size <= BODY_MAX:
         raise EntryCorruptError(f"an entry's body has {size} bytes by its header, and at most {BODY_MAX} are possible")
     try:

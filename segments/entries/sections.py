@@ -8,6 +8,13 @@ from typing import Final, NamedTuple
 from bookkeeper.amounts import counted
 from segments.entries.layout import BATCH, ONE_BATCH, BatchFlag, Columns, padded
 
+_PRODUCER: Final = BatchFlag.PRODUCER.value
+_KEYS, _KEY_NULLS = Columns.KEYS.value, Columns.KEY_NULLS.value
+_TXIDS, _TXID_NULLS = Columns.TXIDS.value, Columns.TXID_NULLS.value
+_EVENTS, _EVENT_NULLS = Columns.EVENTS.value, Columns.EVENT_NULLS.value
+_HEADERS: Final = Columns.HEADERS.value
+"""As plain numbers, because a flag that is masked is made anew, which takes longer than to find a column."""
+
 
 class EntryBatch(NamedTuple):
     """Records of an entry that were appended together, or by the same producer one after the other."""
@@ -78,7 +85,7 @@ def read_sections(body: memoryview, flags: Columns, records: int, batch_count: i
     begin, batches = at, []
     for number, size, batch_flags, epoch, sequence in table:
         name = str(body[at : at + size], "utf-8")
-        batches.append(EntryBatch(number, name if batch_flags & BatchFlag.PRODUCER else None, epoch, sequence))
+        batches.append(EntryBatch(number, name if batch_flags & _PRODUCER else None, epoch, sequence))
         at += size
     if sum(batch.records for batch in batches) != records:
         raise ValueError(f"its batches do not have {counted(records, 'record')}")
@@ -99,14 +106,15 @@ def read_sections(body: memoryview, flags: Columns, records: int, batch_count: i
     def bitmap(present: bool) -> memoryview | None:
         return section((records + 7) // 8) if present else None
 
+    used = flags.value
     values = strings()
-    keys = strings() if flags & Columns.KEYS else None
-    key_bits = bitmap(bool(flags & Columns.KEY_NULLS))
-    txids = section(8 * records) if flags & Columns.TXIDS else None
-    txid_bits = bitmap(bool(flags & Columns.TXID_NULLS))
-    events = section(8 * records) if flags & Columns.EVENTS else None
-    event_bits = bitmap(bool(flags & Columns.EVENT_NULLS))
-    headers = strings() if flags & Columns.HEADERS else None
+    keys = strings() if used & _KEYS else None
+    key_bits = bitmap(bool(used & _KEY_NULLS))
+    txids = section(8 * records) if used & _TXIDS else None
+    txid_bits = bitmap(bool(used & _TXID_NULLS))
+    events = section(8 * records) if used & _EVENTS else None
+    event_bits = bitmap(bool(used & _EVENT_NULLS))
+    headers = strings() if used & _HEADERS else None
     if at != len(body):
         raise ValueError(f"its body has {len(body)} bytes, and its columns {at}")
     return Sections(tuple(batches), values, keys, key_bits, txids, txid_bits, events, event_bits, headers)
@@ -130,7 +138,7 @@ def _only_values(body: memoryview, records: int) -> Sections:
     """The same for one batch with values only. Most entries are such, and many are small."""
     number, size, batch_flags, epoch, sequence = BATCH.unpack_from(body)
     at = BATCH.size
-    name = str(body[at : at + size], "utf-8") if batch_flags & BatchFlag.PRODUCER else None
+    name = str(body[at : at + size], "utf-8") if batch_flags & _PRODUCER else None
     if number != records:
         raise ValueError(f"its batches do not have {counted(records, 'record')}")
     at += padded(size)

@@ -20,6 +20,14 @@ def test_a_body_survives(codec: Compression) -> None:
     assert Compression.named(codec.name.lower()) is codec
 
 
+def test_what_is_not_compressed_is_handed_on_as_it_is_and_has_the_size_that_was_told() -> None:
+    stored = memoryview(BODY)
+    assert decompress(0, stored, len(BODY)) is stored
+    for size in (len(BODY) - 1, len(BODY) + 1, 0, -1):
+        with pytest.raises(EntryCorruptError):
+            decompress(0, stored, size)
+
+
 @pytest.mark.parametrize("codec", [Compression.LZ4, Compression.ZSTD])
 def test_a_damaged_body_is_noticed(codec: Compression) -> None:
     packed = compress(codec, BODY)
