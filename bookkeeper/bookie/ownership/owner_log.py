@@ -142,8 +142,12 @@ class OwnerLog:
 
         def job() -> tuple[File, int]:
             if known is None and file is not None:
-                file.pwrite(data, end)
-                sync(file)
+                try:
+                    file.pwrite(data, end)
+                    sync(file)
+                except BaseException:
+                    file.close()
+                    raise
                 return file, end + len(data)
             if file is not None:
                 file.close()
@@ -153,7 +157,7 @@ class OwnerLog:
 
         def written(result: tuple[File, int] | None, error: BaseException | None) -> None:
             self._writing = False
-            self._rewrites = result is None
+            self._rewrites = False
             self._file, self._end = result or (None, 0)
             if error is not None:
                 path = self._path

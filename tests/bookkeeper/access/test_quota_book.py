@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,8 +22,9 @@ from bookkeeper.access import (
     Subject,
     Tenant,
     Usage,
+    quota_book,
 )
-from bookkeeper.access.quota_book import CACHED_MAX, COUNTED_MS, RECOVERY_BYTES, RECOVERY_S, TokenBucket
+from bookkeeper.access.quota_book import BURST_S, CACHED_MAX, COUNTED_MS, RECOVERY_BYTES, RECOVERY_S, TokenBucket
 
 ETL = Principal(PrincipalKind.CERTIFICATE, "etl")
 OTHER = Principal(PrincipalKind.TOKEN, "other")
@@ -187,3 +189,19 @@ def test_a_recovery_is_counted_and_may_go_somewhat_beyond() -> None:
     assert refusal is not None and refusal.quota is QuotaKind.ADDS_PER_S and refusal.after_s is not None
     assert book.charge(ETL, None, 1, 0, refusal.after_s + 0.001, recovery=True) is None
     assert book.charge(ETL, None, 1, 0, RECOVERY_S, recovery=False) is not None, "it is made up for"
+
+
+def test_a_rate_is_saved_up_for_its_burst_and_no_longer() -> None:
+    book = QuotaBook(_policy(each=Quota(adds_per_s=10)))
+    assert book.charge(ETL, None, 1, 0, 0.0) is None
+    admitted = sum(book.charge(ETL, None, 1, 0, 100.0) is None for _ in range(200))
+    assert admitted == 10 * BURST_S
+
+
+def test_who_has_used_his_rate_is_remembered_among_many_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quota_book, "CACHED_MAX", 4)
+    book = QuotaBook(_policy(each=Quota(adds_per_s=10)))
+    assert book.charge(ETL, None, 1000, 0, 0.0) is None
+    for number in range(50):
+        assert book.charge(Principal(PrincipalKind.TOKEN, f"other-{number}"), None, 1, 0, float(number)) is None
+    assert book.charge(ETL, None, 1, 0, 50.0) is not None

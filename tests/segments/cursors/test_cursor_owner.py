@@ -12,7 +12,13 @@ from segments.cursors.acked_ranges import Mark
 from segments.cursors.cursor_node import CursorNode
 from segments.cursors.cursor_owner import CursorOwner
 from segments.cursors.cursor_state import Acknowledgement, CursorState
-from segments.errors import CursorConflictError, StreamClosedError, StreamMetadataError
+from segments.errors import (
+    CursorConflictError,
+    CursorFullError,
+    CursorNotFoundError,
+    StreamClosedError,
+    StreamMetadataError,
+)
 from segments.position import EARLIEST, Position
 from tests.segments.read.built_stream import BuiltStream, simulated
 
@@ -132,6 +138,57 @@ def test_several_may_act_for_one_owner_until_another_one_claims() -> None:
             with pytest.raises(CursorConflictError, match="taken over"):
                 await late.acknowledge([up_to(9)])
             await late.abandon()
+        await owner.abandon()
+
+    simulated(story)
+
+
+def test_who_acts_for_an_owner_changes_no_cursor_that_was_made_anew_under_the_name() -> None:
+    """Its versions begin again, and reach the one that was read."""
+
+    async def story(stream: BuiltStream) -> None:
+        owner = await owner_of(stream)
+        record, now_ms = CursorNode(stream.client.metadata_store, "built", "built", "c"), stream.source.now_ms
+        late = await CursorOwner.resume(
+            record, owner.state.epoch, owner.state.nonce, now_ms, ranges_max=10, save_every_s=1.0
+        )
+        assert await record.delete()
+        await (await owner_of(stream)).abandon()
+        before = await record.read()
+        with pytest.raises(CursorNotFoundError, match="was deleted"):
+            await late.acknowledge([up_to(9)])
+        assert await record.read() == before
+        await late.abandon()
+        await owner.abandon()
+
+    simulated(story)
+
+
+def test_what_is_refused_after_a_failure_is_told_to_who_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What failed, and nobody waits for, is tried again before it."""
+
+    async def story(stream: BuiltStream) -> None:
+        record = CursorNode(stream.client.metadata_store, "built", "built", "c")
+        await record.create(CursorState.create(Mark(0, EARLIEST), 1))
+        owned = await CursorOwner.claim(record, "me", "n")
+        owner = CursorOwner(record, owned, stream.source.now_ms, ranges_max=1, save_every_s=1.0)
+        begun, gate = asyncio.Event(), asyncio.Event()
+
+        async def away(*args: object, **options: object) -> None:
+            begun.set()
+            await gate.wait()
+            raise MetadataUnavailableError("away")
+
+        monkeypatch.setattr(CursorNode, "write", away)
+        owner.acknowledge_later([Acknowledgement(Mark(3, Position(1, 3, 0)), 2)])
+        await begun.wait()
+        waiting = asyncio.ensure_future(owner.acknowledge([Acknowledgement(Mark(6, Position(1, 6, 0)), 5)]))
+        await asyncio.sleep(0)
+        monkeypatch.undo()
+        gate.set()
+        with pytest.raises(CursorFullError):
+            await waiting
+        assert [(each.first, each.end) for each in owner.state.ranges] == [(2, 3)]
         await owner.abandon()
 
     simulated(story)

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from bookkeeper.errors import MetadataUnavailableError
-from bookkeeper.meta.store import Operation
+from bookkeeper.meta.store import Operation, settled_delete
 from segments import BatchKey, BatchRefusedError
 from segments.entries.columns import RecordColumns
 from segments.publish import StagedRows
 from segments.publish.staged_writer import StagedWriter
+from segments.retention import stagings as stagings_module
 from segments.retention.deletion import LeakedLedgers
 from segments.retention.stagings import LEASE_MS, Stagings
 from segments.stream import Stream
@@ -57,6 +58,46 @@ async def test_a_batch_that_is_renewed_is_not_given_up(programs: Programs) -> No
         assert await stagings.clean(named, now_ms + LEASE_MS + 1000) == []
         await (await stream.publisher()).publish(BatchKey("a", "q", 0), rows)
         assert await values_of(stream) == [b"a"]
+
+
+@story
+async def test_a_batch_that_is_renewed_while_it_is_judged_is_not_given_up(programs: Programs) -> None:
+    async with programs.stream() as stream:
+        rows = await staged(stream, "long", [b"a"])
+        stagings = Stagings(stream.client, stream.id, stream.name)
+        now_ms = stream.client.services.seams.clock.wall_ms() + LEASE_MS + 1000
+
+        async def named() -> set[int]:
+            return set()
+
+        async def renewed(*args: Any, **how: Any) -> None:
+            patched.undo()
+            await stagings.renew("long", "a", now_ms)
+            await settled_delete(*args, **how)
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(stagings_module, "settled_delete", renewed)
+            assert await stagings.clean(named, now_ms) == []
+        await (await stream.publisher()).publish(BatchKey("a", "q", 0), rows)
+        assert await values_of(stream) == [b"a"]
+
+
+@story
+async def test_a_ledger_that_was_published_stays_also_if_it_is_noted_once_more(programs: Programs) -> None:
+    """By a task whose note got no answer, and who repeats it."""
+    async with programs.stream() as stream:
+        rows = await staged(stream, "s", [b"a"])
+        await (await stream.publisher()).publish(BatchKey("a", "q", 0), rows)
+        stagings = Stagings(stream.client, stream.id, stream.name)
+        (ledger,) = ledgers(rows)
+        await stagings.note_ledger("s", ledger)
+
+        async def named() -> set[int]:
+            return set((await stream.chain()).ledgers)
+
+        assert await stagings.clean(named, 0, own=["s"]) == []
+        assert await values_of(stream) == [b"a"]
+        assert not await stagings._names()
 
 
 @story

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,3 +55,12 @@ def test_any_bytes_are_read_or_refused(body: bytes) -> None:
     for data in (body, stamp(b"BKOW", 1, body)):
         found = decode_owners(data, "owners")
         assert 0 <= found.end <= len(data)
+
+
+def test_a_group_that_ends_before_its_last_ledger_is_none() -> None:
+    """Its checksum is right: whoever wrote it has counted more ledgers than it holds."""
+    text = str(A).encode()
+    cut = stamp(b"BKOW", 1, struct.pack(">HI", len(text), 2) + text + struct.pack(">q", 7))
+    found = decode_owners(ONE + cut, "owners")
+    assert found.end == len(ONE) and len(found.parts) == 2
+    assert decode_owners(ONE + cut + TWO, "owners").damage is not None

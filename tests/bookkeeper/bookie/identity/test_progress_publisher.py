@@ -76,6 +76,21 @@ def test_what_is_durable_is_known_within_ten_seconds_and_an_idle_bookie_says_not
 
 
 @pytest.mark.rule("K32")
+def test_the_greatest_ledger_that_is_known_never_falls() -> None:
+    """Also when only the place of a ledger is published."""
+
+    async def main(cluster: Cluster) -> None:
+        await cluster.up()
+        assert cluster.server is not None
+        publisher, volumes = cluster.server.parts.publisher, cluster.server.engine
+        await publisher.opened(volumes, 1_000_000)
+        await publisher.stopped(volumes, 3)
+        assert (await known(cluster)).highest == 1_000_000
+
+    run(main)
+
+
+@pytest.mark.rule("K32")
 def test_a_new_journal_file_is_known_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress_publisher, "PUBLISH_S", 10**6)
 

@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from bookkeeper.bookie.identity import checked_note
 from bookkeeper.bookie.identity.seen_metadata import COUNTED, SEEN_TRANSACTION, SeenMetadata
 from bookkeeper.errors import CookieError, MetadataRolledBackError
 from bookkeeper.ids import BookieId
@@ -109,3 +110,16 @@ async def test_notes_of_earlier_versions_are_believed() -> None:
     again = await start(found, disk)
     await again.check()
     assert again.counter.count == first.counter.count
+
+
+@pytest.mark.rule("M10")
+async def test_what_was_counted_in_another_copy_of_the_metadata_is_not_compared() -> None:
+    """As before a move of the cluster, or before a loss that an operator has accepted."""
+    found, disk = await cluster()
+    first = await start(found, disk)
+    await first.counter.count_up()
+    first.remember()
+    disk.replace({f"/bookie/{COUNTED}": checked_note.encode(f"{first.counter.count + 1000} another")})
+    again = await start(found, disk)
+    assert again.counter.count == 0
+    await again.check()

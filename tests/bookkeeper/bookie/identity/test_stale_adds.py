@@ -124,6 +124,19 @@ def test_who_takes_disk_and_cookie_away_loses_neither_fences_nor_entries() -> No
 
 
 @pytest.mark.rule("W10a")
+def test_the_greatest_id_that_may_be_older_than_the_disk_is_looked_up() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        await metadata.ledgers.create(named(BOOKIE))
+        await cluster.wiped()
+        stale = stale_adds(cluster)
+        assert stale is not None
+        assert stale.must_verify(stale.highest) and not stale.must_verify(LedgerId(stale.highest + 1))
+
+    run(main)
+
+
+@pytest.mark.rule("W10a")
 def test_runs_wait_for_one_read_in_order_and_what_waits_is_charged(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main(cluster: Cluster) -> None:
         metadata = await cluster.up()

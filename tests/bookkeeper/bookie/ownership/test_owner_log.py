@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 from collections.abc import Coroutine
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bookkeeper.access import Resource
-from bookkeeper.bookie.identity.owner_file import NAME
+from bookkeeper.bookie.identity.owner_file import NAME, decode_owners, encode_group
 from bookkeeper.bookie.ownership import owner_log
 from bookkeeper.bookie.ownership.owner_log import OwnerLog
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import LedgerId
-from bookkeeper.seams import File, Seams
+from bookkeeper.real import system_seams
+from bookkeeper.seams import Disk, File, Seams
 from bookkeeper.storage.base import durable_file
 from bookkeeper.testing import World
 from bookkeeper.testing.world import Node
@@ -198,3 +201,107 @@ def test_who_waits_when_the_bookie_stops_is_told() -> None:
         assert all(each is None or isinstance(each, BookKeeperError) for each in found)
 
     run(main(), world)
+
+
+@pytest.mark.rule("K23", "X12b")
+@pytest.mark.parametrize("seed", range(8))
+def test_an_owner_that_a_start_has_read_stays_through_a_power_cut(seed: int) -> None:
+    """The process that wrote it was killed before its sync; the next one has answered by it."""
+    world = World(seed)
+    node = world.node("b")
+
+    async def main() -> None:
+        log = log_of(node)
+        await log.read()
+        assert await keep(log, 1, A) is None
+        log.close()
+        file = node.disk.open(PATH)
+        file.pwrite(encode_group({B: [2]}), file.size())
+        file.close()
+        again = log_of(node)
+        assert await again.read() is None and again.get(LedgerId(2)) == B
+        again.close()
+        node.crash(power=True)
+        found = decode_owners(node.disk.read_file(PATH), PATH)
+        assert found.damage is None
+        assert [(owner, list(ledgers)) for owner, ledgers in found.parts] == [(A, [1]), (B, [2])]
+
+    run(main(), world)
+
+
+@pytest.mark.rule("K23")
+def test_after_a_failed_sync_nothing_more_goes_into_that_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(7)
+    node = world.node("b")
+
+    async def main() -> None:
+        log = log_of(node)
+        await log.read()
+        assert await keep(log, 1, A) is None
+        replaced: list[str] = []
+        replace, real = durable_file.replace_file, durable_file.sync
+
+        def counted(disk: Disk, path: str, data: bytes) -> None:
+            replaced.append(path)
+            replace(disk, path, data)
+
+        def failing(file: object) -> None:
+            raise OSError(errno.EIO, "it is broken")
+
+        monkeypatch.setattr(owner_log, "replace_file", counted)
+        for _ in range(2):
+            monkeypatch.setattr(owner_log, "sync", failing)
+            assert isinstance(await keep(log, 2, B), OSError)
+            monkeypatch.setattr(owner_log, "sync", real)
+            assert await keep(log, 3, B) is None
+        assert replaced == [PATH] * 2
+        log.close()
+
+    run(main(), world)
+
+
+def test_nobody_is_forgotten_while_the_file_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise it would not be written anew without them."""
+    monkeypatch.setattr(owner_log, "FORGET_MIN", 10)
+    world = World(8)
+
+    async def main() -> None:
+        log = log_of(world.node("b"))
+        await log.read()
+        for at in range(40):
+            assert await keep(log, at, A) is None
+        assert log.forget(lambda ledger: False) == []
+        writing = asyncio.ensure_future(keep(log, 99, B))
+        await asyncio.sleep(0)
+        assert log.forget(lambda ledger: False) == []
+        assert await writing is None
+        assert len(log.forget(lambda ledger: ledger == 99)) == 40
+        log.close()
+
+    run(main(), world)
+
+
+def open_below(directory: Path) -> list[str]:
+    """The files below a directory that this process has open."""
+    names = [os.readlink(each) for each in Path("/proc/self/fd").iterdir() if each.exists()]
+    return [name for name in names if name.startswith(str(directory))]
+
+
+@pytest.mark.rule("K26")
+async def test_a_file_that_takes_no_group_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a disk that is full now and then each of them would leave a descriptor behind."""
+    seams = system_seams()
+    log = OwnerLog(seams.disk, str(tmp_path), seams.workers.worker("owners"))
+    await log.read()
+
+    def full(file: object) -> None:
+        raise OSError(errno.ENOSPC, "it is full")
+
+    for at in range(0, 20, 2):
+        assert await keep(log, at, A) is None
+        with monkeypatch.context() as patched:
+            patched.setattr(owner_log, "sync", full)
+            assert isinstance(await keep(log, at + 1, B), OSError)
+    assert await keep(log, 100, A) is None
+    assert len(open_below(tmp_path)) == 1
+    log.close()

@@ -16,6 +16,7 @@ from bookkeeper.errors import (
     MetadataFormatError,
     MetadataRolledBackError,
     MetadataUnavailableError,
+    NoSuchKeyError,
     Outcome,
     SessionExpiredError,
 )
@@ -91,6 +92,15 @@ def test_a_failed_transaction_leaves_nothing(files: Files) -> None:
         file.write(file.session, lambda transaction: transaction.run([Create("/a"), Set("/a", b"", Version(7))]))
     assert file.read(lambda tree: tree.names("/")) == []
     assert file.last_transaction == before
+
+
+def test_what_others_have_done_is_seen_also_by_a_transaction_that_fails(files: Files) -> None:
+    """It counts when the file shows an older state later."""
+    file, other = files.open(), files.open()
+    other.write(other.session, lambda transaction: transaction.run([Create("/a", b"")]))
+    with pytest.raises(NoSuchKeyError):
+        file.write(file.session, lambda transaction: transaction.run([Set("/none", b"", None)]))
+    assert file.last_transaction == other.last_transaction
 
 
 @pytest.mark.rule("Z1", "Z9")

@@ -107,3 +107,26 @@ def test_a_move_knows_that_its_volume_was_lost(which: str) -> None:
     door.volumes.members.lose(getattr(move, which).number, "burnt")
     assert isinstance(move.error, BookieFailedError)
     assert "was lost: burnt" in str(move.error)
+
+
+@pytest.mark.rule("K35")
+def test_a_move_that_was_given_up_before_it_is_durable_places_nothing() -> None:
+    door, move = _moving()
+    ended: list[BaseException | None] = []
+    door.volumes.moves.finish(move, ended.append)
+    door.volumes.moves.end(move)
+    door.pump()
+    assert len(ended) == 1
+    assert door.volumes.placements.volume_of(1) == move.source.number
+    assert door.again().volumes.placements.volume_of(1) == move.source.number
+
+
+def test_of_a_move_that_nobody_has_written_down_nothing_is_taken_back() -> None:
+    door, move = _moving()
+    before = door.volumes.placement_log.end
+    move.error = OSError("the copy has failed")
+    for _ in range(3):
+        assert door.volumes.moves.too(move, lambda engine: None) is False
+    door.volumes.moves.end(move)
+    door.pump()
+    assert door.volumes.placement_log.end == before
