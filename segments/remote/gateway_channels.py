@@ -47,6 +47,9 @@ TELL_S: Final = 10.0
 CONNECT_S: Final = 5.0
 """A connection may take so long until its handshakes are over: gRPC ends a slower attempt, and with it each call that
 waits for it. The pause between two attempts is another one, and shorter."""
+REPLY_BYTES_MAX: Final = 512 * 1024 * 1024
+"""The largest message that is received: what a gateway has in progress of all its clients, unless it is set to more. A
+gateway that announces more ends its call."""
 ANSWER_S: Final = 20.0
 """How long one call may take; a gateway that is paused answers nothing."""
 
@@ -329,7 +332,7 @@ class GatewayChannels:
             self._access.require_protected(address)  # also where a gateway sends us
             _require_own_grpc(address)
             options = (
-                ("grpc.max_receive_message_length", -1),
+                ("grpc.max_receive_message_length", REPLY_BYTES_MAX),
                 ("grpc.max_send_message_length", -1),
                 ("grpc.keepalive_time_ms", 10_000),  # a gateway that has vanished is noticed
                 ("grpc.keepalive_timeout_ms", 5_000),

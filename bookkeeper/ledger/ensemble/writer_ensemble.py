@@ -210,7 +210,6 @@ class WriterEnsemble:
     def _drop(self, member: EnsembleMember, error: BookKeeperError) -> None:
         self.last_failure = member.failure = error
         member.live = False
-        member.returned = False
         member.suspected_at = None
 
     def on_bookie_returned(self, bookie: BookieId, stored: Fragment) -> Verdict:

@@ -109,7 +109,7 @@ class SpreadChoice:
             where = {each: self._location_of(each) for each in first}
             found = arrange([None] * size, first, where, best)
             if found is not None:
-                return None if self._enforced and self._too_near(spec, found) else found
+                return found
         return None
 
     def _reached(self, spec: QuorumSpec, ensemble: Sequence[BookieId]) -> Windows:

@@ -99,6 +99,32 @@ async def test_a_deletion_that_was_not_done_is_repeated_also_over_what_was_writt
     assert (await store.get("/a")).value == b"again"
 
 
+@pytest.mark.rule("M8")
+async def test_a_deletion_that_is_repeated_spares_what_was_made_anew_right_before() -> None:
+    """The first attempt was not done; after the look somebody else deletes the value and makes another one."""
+    service = MemoryService()
+    store, other = await service.connect(), await service.connect()
+    await store.create("/a", b"first")
+
+    class Meanwhile:
+        asked = 0
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(store, name)
+
+        async def delete(self, path: str, expected: Version | None) -> None:
+            self.asked += 1
+            if self.asked == 1:
+                raise MetadataUnavailableError("no answer")
+            await other.delete(path, None)
+            await other.create(path, b"second")
+            await other.set(path, b"third", None)
+            await store.delete(path, expected)
+
+    await settled_delete(Meanwhile(), "/a", None)
+    assert (await other.get("/a")).value == b"third"
+
+
 class Anew:
     """Somebody makes a value anew as soon as its deletion is done, of which no answer comes."""
 

@@ -205,6 +205,28 @@ async def test_a_token_is_not_sent_in_clear_to_where_a_gateway_redirects() -> No
         await channels.close()
 
 
+async def test_a_gateway_that_sends_more_than_any_does_ends_its_call_and_fills_no_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(gateway_channels, "REPLY_BYTES_MAX", 1 << 20)
+
+    async def get(request: pb.GetStreamRequest, context: Any) -> pb.StreamInfo:
+        return pb.StreamInfo(stream=request.stream, stream_id="x" * int(request.stream))
+
+    method = grpc.unary_unary_rpc_method_handler(
+        get,
+        request_deserializer=pb.GetStreamRequest.FromString,
+        response_serializer=pb.StreamInfo.SerializeToString,
+    )
+    services = [grpc.method_handlers_generic_handler("segments.v1.Streams", {"Get": method})]
+    async with channels_to(services) as (channels, _):
+        fits = (1 << 20) - 100
+        reply = await channels.call("Streams.Get", pb.GetStreamRequest(stream=str(fits)))
+        assert len(reply.stream_id) == fits
+        with pytest.raises(StreamError, match="larger than max"):
+            await channels.call("Streams.Get", pb.GetStreamRequest(stream=str(1 << 20)), repeat=False)
+
+
 async def test_a_connection_that_takes_its_time_ends_no_call() -> None:
     """Cause: an attempt to connect had a tenth of a second, the handshake of TLS included: on a machine that is slow,
     or busy for a moment, a call failed that nobody may repeat."""

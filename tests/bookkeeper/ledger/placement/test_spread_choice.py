@@ -213,3 +213,17 @@ def test_a_copy_is_moved_only_where_that_brings_another_rack() -> None:
     assert policy.move(spec, (a, d), [c]) is None, "nothing lacks"
     assert policy.move(spec, (a, b), [c, d]) in {(a, d), (b, d)}
     assert policy.move(spec, (a, b), []) is None
+
+
+@pytest.mark.rule("Q6")
+def test_racks_that_came_are_used_at_once() -> None:
+    """What the cluster could have before is remembered no more."""
+    pool = tuple(BookieId(f"b{at:02}") for at in range(40))
+    places = _Places(dict.fromkeys(pool, Location.parse("/x/1")))
+    policy, spec, chance = SpreadChoice(places, racks_min=2), _spec(3, 3), random.Random(1)
+    policy.new_ensemble(spec, Candidates(pool, (), chance))
+    places.where |= {bookie: Location.parse(f"/x/{bookie}") for bookie in pool[:2]}
+    places.version += 1
+    for _ in range(20):
+        found = policy.new_ensemble(spec, Candidates(pool, (), chance))
+        assert racks_in_worst_window(spec, found, places.where)[1] == 3
