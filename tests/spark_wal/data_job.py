@@ -30,6 +30,8 @@ def main(metadata: str, stream: str, values: str, ledger: int, checkpoint: str) 
     from pyspark.sql import DataFrame, SparkSession
 
     session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    session = session.config("spark.sql.codegen.factoryMode", "NO_CODEGEN")  # a short job: compiling costs more
+    session = session.config("spark.sql.codegen.wholeStage", "false")
     spark = session.config("spark.sql.shuffle.partitions", "2").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     spark.conf.set("spark.datasource.bookkeeper.txnAppId", "of the session")  # it would be refused by read as an option

@@ -144,6 +144,7 @@ class JobProcess:
             "JAVA_HOME": str(java.find_java().home),
             "PYSPARK_PYTHON": worker_python(python, out),
             "SPARK_LOCAL_IP": "127.0.0.1",
+            "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # it lives for some seconds
             **(extra or {}),
         }
         self._log = (out.parent / f"{out.name}.log").open("ab")
