@@ -41,7 +41,7 @@ from segments.transfer.transfer import StreamExport
 from segments.write.opening import PendingOpen, SharedWriter, open_writer
 from segments.write.producer import GapRule, Producer
 from segments.write.producer_owners import ProducerOwners
-from segments.write.take_over import tells_of_producers
+from segments.write.take_over import holds_producers
 from segments.write.writer import Writer
 
 if TYPE_CHECKING:
@@ -265,7 +265,7 @@ class Stream(StreamFront):
         return RetentionPass(self.client, self.node, self._cursor_positions, self._tells_of_producers)
 
     async def _tells_of_producers(self, segment: StreamSegment) -> bool:
-        return await tells_of_producers(self.client, segment, self.config.producers)
+        return await holds_producers(self.client, segment, self.config.producers)
 
     async def _cursor_positions(self) -> tuple[CursorPosition, ...]:
         return await cursor_positions(self.client.metadata_store, self.id, self.name)

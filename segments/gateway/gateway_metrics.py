@@ -45,7 +45,7 @@ class GatewayMetrics:
             redirected=metrics.counter("redirects_total", "Calls that were sent to the gateway that owns the stream."),
         )
 
-    def tell_budget(self) -> None:
+    def update_budget(self) -> None:
         """Update the numbers of what is in progress."""
         if self.budget is not None:
             self._request_bytes.value = self.budget.bytes

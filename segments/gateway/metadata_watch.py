@@ -1,4 +1,4 @@
-"""Whether the metadata store answers: it is asked again and again, because a session may seem connected for long."""
+"""Whether the metadata store answers, by periodic reads: a session may seem connected long after the store is gone."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ class StoreHealth:
 
 
 class MetadataWatch:
-    """Asks the store, and tells whoever wants to know when its state changes."""
+    """Probes the store, and calls back when it becomes reachable or unreachable."""
 
     def __init__(
         self,
-        ask: Callable[[], Awaitable[object]],
+        probe: Callable[[], Awaitable[object]],
         on_change: Callable[[bool], Awaitable[None]],
         clock: Clock,
         config: GrpcGatewayConfig,
     ) -> None:
-        """``ask`` reads something. ``on_change`` gets whether the store answers."""
-        self._ask = ask
+        """``probe`` reads something. ``on_change`` gets whether the store answers."""
+        self._probe = probe
         self._on_change = on_change
         self._clock = clock
         self._config = config
         self._health = StoreHealth(config.unreachable_s, clock.monotonic())
-        self._told: bool | None = None
+        self._notified: bool | None = None
 
     @property
     def is_reachable(self) -> bool:
@@ -51,26 +51,26 @@ class MetadataWatch:
         return self._health.is_reachable(self._clock.monotonic())
 
     async def run(self) -> None:
-        """Look until cancelled."""
+        """Probe until cancelled."""
         while True:
-            asking = asyncio.ensure_future(self._answer())
+            asking = asyncio.ensure_future(self._probe_once())
             try:
                 while not asking.done():
                     await asyncio.wait([asking], timeout=self._config.probe_s)
-                    await self._tell()
+                    await self._notify()
             finally:
                 asking.cancel()
             await asyncio.sleep(self._config.probe_s)
 
-    async def _answer(self) -> None:
+    async def _probe_once(self) -> None:
         try:
             async with asyncio.timeout(self._config.unreachable_s):
-                await self._ask()
+                await self._probe()
         except (BookKeeperError, TimeoutError):
             return
         self._health.answered(self._clock.monotonic())
 
-    async def _tell(self) -> None:
-        if (now := self.is_reachable) is not self._told:
-            self._told = now
+    async def _notify(self) -> None:
+        if (now := self.is_reachable) is not self._notified:
+            self._notified = now
             await self._on_change(now)

@@ -81,7 +81,7 @@ class GrpcServer:
         return Address(listen.host, port)
 
     async def start(self, handlers: Sequence[Any], guard: CallGuard, *, reflects: bool = False) -> None:
-        """Accept calls. The state of health is NOT_SERVING until :meth:`tell_health`.
+        """Accept calls. The state of health is NOT_SERVING until :meth:`set_health`.
 
         ``guard``: also for reflection, which tells the protocol to whoever asks, if ``reflects``. Whoever asks for the
         state of health is not asked who they are, and has a small budget beside that of the others.
@@ -109,12 +109,12 @@ class GrpcServer:
             self._server.add_generic_rpc_handlers((found,))
         await self._server.start()
 
-    def tell_health(self, *, serving: bool) -> None:
+    def set_health(self, *, serving: bool) -> None:
         """Set the state of health of every service, and of the server as a whole."""
-        self._health.tell(serving=serving)
+        self._health.set_serving(serving=serving)
 
     def drain(self) -> None:
-        """Say for good that this server does not serve."""
+        """Set the state of health to NOT_SERVING for good."""
         self._health.end()
 
     async def stop(self, grace_s: float) -> None:

@@ -44,7 +44,7 @@ from segments.stream import Stream
 logger = logging.getLogger(__name__)
 
 SWEEP_S = 5.0
-"""Seconds between two looks for streams that are not used."""
+"""Seconds between two sweeps of unused streams."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,8 +148,8 @@ class GrpcGatewayService:
             }
             await server.start(guard.handlers(behaviours), guard, reflects=config.reflection)
             self._watch = watch = self._metadata_watch(namespace)
-            self._start(watch.run(), "look at the metadata store")
-            self._start(access.watch(), "look for changed files")
+            self._start(watch.run(), "probe the metadata store")
+            self._start(access.watch(), "reload changed files")
             self._start(self._sweep(table), "give up unused streams")
             if config.http is not None:
                 self._pages = self._show_pages(config.http)
@@ -177,16 +177,16 @@ class GrpcGatewayService:
         server = self._server
         assert server is not None
 
-        async def tell(reachable: bool) -> None:
+        async def on_reachable(reachable: bool) -> None:
             self.metrics.serving.value = int(reachable)
             if reachable:
                 logger.info("the metadata store answers: this gateway serves")
             else:
                 logger.warning("the metadata store does not answer: this gateway is not healthy")
-            server.tell_health(serving=reachable)
+            server.set_health(serving=reachable)
 
         path = names_path(metadata)
-        return MetadataWatch(lambda: metadata.store.exists(path), tell, self._seams.clock, self._config.gateway)
+        return MetadataWatch(lambda: metadata.store.exists(path), on_reachable, self._seams.clock, self._config.gateway)
 
     async def _sweep(self, table: ServedStreams) -> None:
         while True:
@@ -206,7 +206,7 @@ class GrpcGatewayService:
         def refresh() -> None:
             if self._table is not None:
                 self.metrics.owned.value = self._table.owned
-            self.metrics.tell_budget()
+            self.metrics.update_budget()
             if self.access is not None:
                 self.access.update_metrics(self.metrics.metrics)
 
@@ -223,7 +223,7 @@ class GrpcGatewayService:
             raise OSError(error.errno, text) from error
 
     async def close(self) -> None:
-        """Say that this gateway does not serve, close the writers and give up the leases, let calls end. Idempotent."""
+        """Report NOT_SERVING, close the writers, release the leases, let calls end. Idempotent."""
         server, self._server = self._server, None
         self._draining.set()
         await self._tasks.close()

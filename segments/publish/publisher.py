@@ -49,7 +49,7 @@ from segments.publish.staged_check import check_staged
 from segments.publish.staged_writer import StagedLedger, StagedRows, StagedWriter, by_staging, records_of
 from segments.retention.agreed_time import AgreedTime
 from segments.retention.stagings import Stagings
-from segments.write.segment.segment_change import ended
+from segments.write.segment.segment_change import end_segment
 from segments.write.state.contents_tally import ContentsTally
 from segments.write.state.snapshot import encode_snapshot
 from segments.write.state.stream_owner import StreamOwner
@@ -157,7 +157,7 @@ class StreamPublisher:
         if owned.chain.open_segment is not None or owned.chain.next_ledger is not None:
             found = await find_end(client, owned, config.producers)
             now_ms = client.services.seams.clock.wall_ms()
-            await owned.step(lambda chain: ended(chain, found.recovered, now_ms).discard_next())
+            await owned.step(lambda chain: end_segment(chain, found.recovered, now_ms).discard_next())
         with worded(f"publishing to stream {node.name}", node.name):
             store = client.metadata_store.store
             try:

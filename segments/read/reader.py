@@ -48,7 +48,7 @@ class Reader(ReaderFront):
 
     async def lag(self) -> Lag:
         """How far this reader is behind the stream's end. Raises: StreamNotFoundError, StreamUnavailableError."""
-        place = self.position if self._ready else self._fetcher.machine.place
+        place = self.position if self._ready else self._fetcher.machine.resume_seek
         return await lag_at(self._source, self._locator, place, self._last_append_ms)
 
     async def state(self) -> ReaderState:
@@ -60,14 +60,14 @@ class Reader(ReaderFront):
         condition = ReaderCondition(
             self._source, fetcher.feed, self.position, self.caught_up, self.ended, fetcher.quiet_since
         )
-        return await condition.look()
+        return await condition.query()
 
     @property
     def _stream_name(self) -> str:
         return self._source.name
 
     @property
-    def _behind(self) -> Position:
+    def _next_position(self) -> Position:
         return self._fetcher.machine.position
 
     async def _fill(self, timeout: float | None) -> bool:

@@ -49,7 +49,7 @@ class ReaderFront(Closing):
 
     @property
     @abstractmethod
-    def _behind(self) -> Position:
+    def _next_position(self) -> Position:
         """Directly behind the last record that was handed out, if nothing is ready."""
 
     @abstractmethod
@@ -89,7 +89,7 @@ class ReaderFront(Closing):
         if self._ready:
             item = self._ready.first
             return item.first if isinstance(item, Gap) else item.entry.position(item.a)
-        return self._behind
+        return self._next_position
 
     @property
     @abstractmethod
@@ -261,18 +261,18 @@ class ReaderFront(Closing):
         self._drop_gap()
         if self._on_gap == "skip":
             self.skipped_gaps += 1
-            _log.warning("a reader of stream %s passes over a gap: %s", self._stream_name, _told(gap))
+            _log.warning("a reader of stream %s passes over a gap: %s", self._stream_name, _gap_text(gap))
             return False
         return True
 
     def _raise_gap(self, gap: Gap) -> NoReturn:
         """The gap stays: reading again raises again, until ``skip_gap()`` passes it."""
-        text = f"stream {self._stream_name}: {_told(gap)}"
+        text = f"stream {self._stream_name}: {_gap_text(gap)}"
         if gap.kind in (GapKind.TRUNCATED, GapKind.EXPIRED):
             raise PositionTruncatedError(text, stream=self._stream_name, position=gap.last.next)
         raise StreamGapError(text, stream=self._stream_name, position=gap.first)
 
 
-def _told(gap: Gap) -> str:
+def _gap_text(gap: Gap) -> str:
     many = "records" if gap.records is None else f"{gap.records} record{'' if gap.records == 1 else 's'}"
     return f"{many} from {gap.first} to {gap.last} cannot be read ({gap.kind.value}): {gap.detail}"

@@ -10,7 +10,7 @@ from segments.arguments import checked_seek
 from segments.error_translation import worded
 from segments.errors import StreamMetadataError, StreamUnavailableError
 from segments.position import EARLIEST, LATEST, Position
-from segments.read.fetch.reader_state import Activity, Lag, lag_at, silence
+from segments.read.fetch.reader_state import Activity, Lag, idle_reason, lag_at
 from segments.read.options import Parts, ReaderOptions, ReadOptions
 from segments.read.positions.locator import FindCursor, Locator, StreamEnd
 from segments.read.positions.splits import StreamRange, split
@@ -98,7 +98,7 @@ class StreamReading:
         except (StreamUnavailableError, TimeoutError) as error:
             return Activity.STUCK, f"the bookies do not answer: {error or 'no answer in time'}"
         if not lag.records:
-            return Activity.IDLE, silence(chain)
+            return Activity.IDLE, idle_reason(chain)
         async with self.read(place, on_gap="yield", read_ahead_bytes=1) as reader:
             try:
                 found = await reader.next(limit_s)

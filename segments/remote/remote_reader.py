@@ -156,7 +156,7 @@ class RemoteReader(ReaderFront):
         return self._stream
 
     @property
-    def _behind(self) -> Position:
+    def _next_position(self) -> Position:
         return self._position or (self._start if isinstance(self._start, Position) else Position.EARLIEST)
 
     async def _go_to(self, seek: Seek) -> None:

@@ -101,7 +101,7 @@ async def open_writer(
     except BaseException:
         await asyncio.wait([making])
         if not making.cancelled() and making.exception() is None:
-            allocator.returned()
+            allocator.give_back()
         await allocator.close(discard=True)
         await tasks.close()
         raise

@@ -122,9 +122,9 @@ class Producer(ProducerFront):
         first = self._next if seq is None else seq
         judgement = self._judge(first, 1)
         if judgement.verdict is not SequenceVerdict.NEW:
-            return self._again(judgement, first, 1)
+            return self._answer_duplicate(judgement, first, 1)
         future = self.writer.appends.submit_one(record, txid, (self.name, self.epoch, first))
-        return self._sent(first, 1, future)
+        return self._track(first, 1, future)
 
     def append_batch_nowait(
         self, records: Iterable[Record | bytes], *, seq: int | None = None
@@ -134,9 +134,9 @@ class Producer(ProducerFront):
         first = self._next if seq is None else seq
         judgement = self._judge(first, len(batch))
         if judgement.verdict is not SequenceVerdict.NEW:
-            return self._again(judgement, first, len(batch))
+            return self._answer_duplicate(judgement, first, len(batch))
         future = self.writer.appends.submit_batch(batch, atomic=True, of=(self.name, self.epoch, first))
-        return self._sent(first, len(batch), future)
+        return self._track(first, len(batch), future)
 
     async def outcome(self, seq: int) -> tuple[Outcome, AppendResult | None]:
         """What became of the record with this number, also if it was sent by a former owner that has died. Waits for a
@@ -166,7 +166,7 @@ class Producer(ProducerFront):
                 is_owner = True
                 continue
             try:
-                await self._known(judgement, seq, 1)
+                await self._answer_known(judgement, seq, 1)
             except StreamError as error:
                 return error.outcome, None
 
@@ -244,17 +244,17 @@ class Producer(ProducerFront):
             stream=self.writer.name,
         )
 
-    def _sent(self, first: int, records: int, future: asyncio.Future[AppendResult]) -> asyncio.Future[AppendResult]:
+    def _track(self, first: int, records: int, future: asyncio.Future[AppendResult]) -> asyncio.Future[AppendResult]:
         self.writer.state.producers.push(self.name, self.epoch, first, records, (future, first))
         self._next = max(self._next, first + records)
         return future
 
-    def _again(self, judgement: Judgement, first: int, records: int) -> asyncio.Future[AppendResult]:
+    def _answer_duplicate(self, judgement: Judgement, first: int, records: int) -> asyncio.Future[AppendResult]:
         """Records were appended a second time."""
         self.writer.metrics.duplicates.add()
-        return self._known(judgement, first, records)
+        return self._answer_known(judgement, first, records)
 
-    def _known(self, judgement: Judgement, first: int, records: int) -> asyncio.Future[AppendResult]:
+    def _answer_known(self, judgement: Judgement, first: int, records: int) -> asyncio.Future[AppendResult]:
         """The answer for records that are there, or under way."""
         self._next = max(self._next, first + records)
         answer: asyncio.Future[AppendResult] = asyncio.get_running_loop().create_future()
@@ -270,9 +270,9 @@ class Producer(ProducerFront):
             if answer.done():
                 return
             if done.cancelled():  # its caller has gone; the record has not
-                self._after(answer, first, records)
+                self._answer_after_flush(answer, first, records)
             elif (error := done.exception()) is not None:
-                answer.set_exception(_copied(error))
+                answer.set_exception(_copy_for_caller(error))
             else:
                 segment, entry, slot = done.result().position
                 begin = Position(segment, entry, slot + first - at)
@@ -284,7 +284,7 @@ class Producer(ProducerFront):
         sent.add_done_callback(settled)
         return answer
 
-    def _after(self, answer: asyncio.Future[AppendResult], first: int, records: int) -> None:
+    def _answer_after_flush(self, answer: asyncio.Future[AppendResult], first: int, records: int) -> None:
         """Answer when the records are settled, whose own future was cancelled."""
 
         async def ask() -> AppendResult:
@@ -310,7 +310,7 @@ def _duplicate(judgement: Judgement) -> AppendResult:
     return AppendResult(judgement.position, judgement.last, None, None, True)
 
 
-def _copied(error: BaseException) -> BaseException:
+def _copy_for_caller(error: BaseException) -> BaseException:
     """The error for another caller: one object raised in many places would collect all their tracebacks."""
     if not isinstance(error, OwnershipLostError):
         return error

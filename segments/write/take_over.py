@@ -72,7 +72,7 @@ async def find_end(client: BookKeeper, owner: StreamOwner, policy: ProducerPolic
         if not segment.is_published:
             producers = (await _segment_end(client, owner, segment, policy)).producers
     if producers is None and chain.pages:
-        producers = await _of_pages(client, owner, policy)
+        producers = await _producers_in_pages(client, owner, policy)
     if producers is None:
         producers = ProducerTable(policy)
         if chain.records:  # their producers are not remembered
@@ -84,9 +84,9 @@ async def find_end(client: BookKeeper, owner: StreamOwner, policy: ProducerPolic
     return WriterStart(state, recovered)
 
 
-async def _of_pages(client: BookKeeper, owner: StreamOwner, policy: ProducerPolicy) -> ProducerTable | None:
+async def _producers_in_pages(client: BookKeeper, owner: StreamOwner, policy: ProducerPolicy) -> ProducerTable | None:
     """The producers, where all segments of the node itself were published whole: an older one tells of them."""
-    with owner.worded("reading"):
+    with owner.translate_errors("reading"):
         chain, _ = await owner.node.read()
     for page in reversed(chain.pages):
         for segment in reversed(list(page.segments())):
@@ -110,7 +110,7 @@ async def _segment_end(
         raise stream_error(error, what, name) from error
 
 
-async def tells_of_producers(client: BookKeeper, segment: StreamSegment, policy: ProducerPolicy) -> bool:
+async def holds_producers(client: BookKeeper, segment: StreamSegment, policy: ProducerPolicy) -> bool:
     """Whether a new owner may learn of producers from a completed segment; also if it is damaged.
 
     Raises: BookKeeperError.
@@ -163,7 +163,7 @@ async def _apply(
     if (piece := entry.piece) is not None:
         pieces = [entry] if piece.number == 0 else [*pieces, entry]
         if piece.is_last:
-            pieces = [*await _earlier(reader, entry, piece, piece.pieces - len(pieces)), *pieces]
+            pieces = [*await _earlier_pieces(reader, entry, piece, piece.pieces - len(pieces)), *pieces]
             whole, pieces = entry.assembled(pieces), []
     if whole is not None:
         columns = whole.columns()
@@ -179,7 +179,7 @@ async def _apply(
     return pieces
 
 
-async def _earlier(reader: ReadHandle, last: StoredEntry, info: PieceInfo, count: int) -> list[StoredEntry]:
+async def _earlier_pieces(reader: ReadHandle, last: StoredEntry, info: PieceInfo, count: int) -> list[StoredEntry]:
     """The first pieces of the records that end with ``last``. How many there are is only what it says: the first that
     is none of them ends it, and so nothing that lies before the ledger is asked for."""
     found: list[StoredEntry] = []

@@ -66,7 +66,7 @@ class Writer(WriterFront):
     async def begin(self, handle: WriteHandle, recovered: EndedSegment | None) -> None:
         """Start the first segment; a take-over calls this."""
         await self._output.begin(handle, recovered)
-        self._watch = self._owner.node.watch(self._output.look_at_owner)
+        self._watch = self._owner.node.watch(self._output.check_owner)
 
     def __repr__(self) -> str:
         return f"<Writer of stream {self.name}, epoch {self.epoch}, {self.pending} pending>"
@@ -144,7 +144,7 @@ class Writer(WriterFront):
             RecordTooLargeError, TxidOrderError, StreamClosedError, OwnershipLostError: nothing was appended.
         """
         machine = self._machine
-        if type(record) is bytes and txid is None and (size := len(record)) <= machine.easy:
+        if type(record) is bytes and txid is None and (size := len(record)) <= machine.fast_path_max:
             future = self._new_future()
             group = machine.group
             items = group.items
@@ -293,16 +293,16 @@ class Writer(WriterFront):
     async def _stop(self, error: StreamError) -> None:
         if self._watch is not None:
             self._watch.close()
-        await self._output.lose(error)
+        await self._output.fail(error)
         await self._tasks.close()
         self.appends.stop()
 
     def _on_lost(self) -> None:
         self.metrics.lost.add()
         self.lost.set()
-        asyncio.get_running_loop().call_soon(self._let_go)
+        asyncio.get_running_loop().call_soon(self._release)
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         """After the stream was lost: release the ledger that was made in advance, and stop watching."""
         if self._watch is not None:
             self._watch.close()

@@ -63,7 +63,7 @@ class AppendFront(Closing):
                 raise StreamOverloadedError(
                     f"stream {self._stream} had no room within {timeout} s; nothing was appended", stream=self._stream
                 ) from error
-            future.add_done_callback(_looked_at)
+            future.add_done_callback(_mark_read)
             raise AppendOutcomeUnknownError(
                 f"the record was not durable in stream {self._stream} within {timeout} s; it may be later"
                 f"{self._when_late}",
@@ -284,6 +284,6 @@ class ProducerFront(AppendFront):
         """
 
 
-def _looked_at(future: asyncio.Future[AppendResult]) -> None:
+def _mark_read(future: asyncio.Future[AppendResult]) -> None:
     if not future.cancelled():
         future.exception()  # marks it as read, so that asyncio logs nothing

@@ -1,6 +1,6 @@
 """Streams, ledgers and journals as data of Spark: ``format("bookkeeper")``, in Python, without a jar.
 
-PySpark finds :mod:`pyspark_bookkeeper`, which comes here with the first method that it calls.
+PySpark finds :mod:`pyspark_bookkeeper`, which imports this room with the first call.
 
 source        which reader or writer the options ask for
 sink          writes batches into a stream, exactly once
@@ -15,7 +15,7 @@ rows          a query's rows as records
 columns       records as the columns that Spark asks for
 values        values that are JSON or Arrow, as a user's own columns
 connections   one connection for each process
-worker_heap   what a process of Spark has loaded is not gone through after each task
-options       what a user may say
-offsets       places of a query in its checkpoint
+worker_heap   excludes what a process of Spark has loaded from garbage collection
+options       the options of a user
+offsets       positions of a query in its checkpoint
 """

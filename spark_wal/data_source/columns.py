@@ -91,7 +91,7 @@ class StreamColumns:
         self.schema = wanted
         self.needs = needed(wanted.names)
 
-    def take(self, batch: Any, stream: str) -> Any:
+    def convert(self, batch: Any, stream: str) -> Any:
         """The columns of a batch, as a ``pyarrow.RecordBatch``. Raises ValueFormatError."""
         import pyarrow as pa
 

@@ -1,7 +1,6 @@
-"""Shell: one connection to each cluster for each process, and patience while a cluster does not answer.
+"""Shell: one connection to each cluster for each process, and retries while a cluster does not answer.
 
-Readers are pickled into every task and hold nothing; what they need to reach a cluster is kept here, in the module of
-the process that they come to.
+Readers are pickled into every task and hold no connection; connections are kept here, in each process's module.
 """
 
 from __future__ import annotations
@@ -103,8 +102,8 @@ def _shared(kept: dict[tuple[int, str], C], uri: str, connect: Callable[[str], C
     return other
 
 
-class RepeatedCall:
-    """How long a cluster that does not answer is asked again.
+class RetryTimer:
+    """Pauses between the attempts at a call, and their end.
 
     Args:
         patience_s: counted from the first failure since the last success.
@@ -115,7 +114,7 @@ class RepeatedCall:
         self.succeeded()
 
     def succeeded(self) -> None:
-        """What is asked for goes on."""
+        """An attempt has succeeded: the time and the pauses begin anew."""
         self._began: float | None = None
         self._pause_s = _PAUSE_MIN_S
 
@@ -126,14 +125,14 @@ class RepeatedCall:
         """
         now = time.monotonic()
         self._began = now if self._began is None else self._began
-        if _lasts(error) or now - self._began + self._pause_s > self._patience_s:
+        if _is_permanent(error) or now - self._began + self._pause_s > self._patience_s:
             raise error
         _log.warning("asked again in %.1f s: %s", self._pause_s, error)
         time.sleep(self._pause_s)
         self._pause_s = min(2 * self._pause_s, _PAUSE_MAX_S)
 
 
-def patiently(
+def call_with_retries(
     call: Callable[[], T],
     patience_s: float,
     forget: Callable[[], object] | None = None,
@@ -149,7 +148,7 @@ def patiently(
 
     Raises: what the last attempt has raised.
     """
-    patience = RepeatedCall(patience_s)
+    patience = RetryTimer(patience_s)
     while True:
         try:
             return call()
@@ -159,7 +158,7 @@ def patiently(
             forget()
 
 
-def _lasts(error: Exception) -> bool:
+def _is_permanent(error: Exception) -> bool:
     """Whether the same call would only fail again."""
     if isinstance(error, BookKeeperError):
         return not (error.retryable or isinstance(error, SessionExpiredError))

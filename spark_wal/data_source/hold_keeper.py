@@ -19,11 +19,11 @@ from segments import EARLIEST, LATEST, Position, PositionTruncatedError, StreamC
 
 _log = logging.getLogger(__name__)
 
-LASTS: Final = timedelta(minutes=45)
-"""How long a hold lasts without being renewed."""
-RENEWED_S: Final = 60.0
-"""How often it is renewed, and moved behind what was committed since."""
-_AGAIN_S: Final = 10.0
+HOLD_FOR: Final = timedelta(minutes=45)
+"""How long a hold lasts after a renewal."""
+RENEW_EVERY_S: Final = 60.0
+"""Seconds between two renewals, which also move the hold behind what was committed since."""
+_RETRY_S: Final = 10.0
 """After a renewal that failed."""
 
 
@@ -43,7 +43,7 @@ class HoldKeeper:
         name: str,
         *,
         lenient: bool = False,
-        every_s: float = RENEWED_S,
+        every_s: float = RENEW_EVERY_S,
         monotonic: Callable[[], float] = time.monotonic,
         wall: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -51,11 +51,11 @@ class HoldKeeper:
         self._monotonic, self._wall = monotonic, wall
         self._began, self._began_s = wall(), monotonic()
         self._start: Position | None = None
-        self._sure_until = float("-inf")
-        """Until when the hold is there, whatever became of its renewals since."""
+        self._held_until = float("-inf")
+        """Until when the hold lasts at least, without a further renewal."""
         self._moving = threading.Lock()
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name=f"hold {name}", daemon=True)
+        self._thread = threading.Thread(target=self._renew_until_stopped, name=f"hold {name}", daemon=True)
 
     def cover(self, start: Position) -> None:
         """Keep everything from ``start`` on; what is kept already stays so. When this returns it is kept.
@@ -66,7 +66,7 @@ class HoldKeeper:
         """
         with self._moving:
             if self._start is not None and self._start <= start:
-                if self._monotonic() >= self._sure_until:  # it was not renewed for long: it may have ended
+                if self._monotonic() >= self._held_until:  # it was not renewed for long: it may have ended
                     self._put(self._start)
                 return
             self._put(start)
@@ -101,11 +101,11 @@ class HoldKeeper:
         now_s = self._monotonic()
         # a wall clock that is put back would end the hold, by the clocks of those who remove records, before it began
         now = max(self._wall(), self._began + timedelta(seconds=now_s - self._began_s))
-        until, sure_until = now + LASTS, now_s + LASTS.total_seconds() / 2
+        until, held_until = now + HOLD_FOR, now_s + HOLD_FOR.total_seconds() / 2
         self._stream.hold(self.name, start, LATEST, until=until, note="a Spark query reads from here on")
-        self._sure_until = sure_until
+        self._held_until = held_until
 
-    def _keep(self) -> None:
+    def _renew_until_stopped(self) -> None:
         pause = self._every_s
         while not self._stopped.wait(pause):
             pause = self._every_s
@@ -117,4 +117,4 @@ class HoldKeeper:
                 _log.warning(
                     "hold %s of stream %s was not renewed, and is tried again: %s", self.name, self._stream.name, error
                 )
-                pause = min(_AGAIN_S, self._every_s)
+                pause = min(_RETRY_S, self._every_s)

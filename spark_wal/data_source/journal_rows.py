@@ -10,8 +10,8 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from journal_manager import JournalUnavailableError
 from journal_manager import sync as journals
 from spark_wal.data_source.columns import arrow_schema
-from spark_wal.data_source.connections import FAILURES, patiently
-from spark_wal.data_source.tables import NumberRange, TablePartition, read_again, row_batches
+from spark_wal.data_source.connections import FAILURES, call_with_retries
+from spark_wal.data_source.tables import NumberRange, TablePartition, read_with_retries, row_batches
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -30,7 +30,7 @@ class JournalRows(DataSourceReader):
 
     def partitions(self) -> Sequence[TablePartition]:
         """Ranges of edits."""
-        return patiently(self._planned, self._settings.retry_s, failures=_FAILURES)
+        return call_with_retries(self._planned, self._settings.retry_s, failures=_FAILURES)
 
     def _planned(self) -> list[TablePartition]:
         settings = self._settings
@@ -61,5 +61,5 @@ class JournalRows(DataSourceReader):
         def rows(reader: journals.JournalReader, first: int) -> Iterator[tuple[int, bytes]]:
             return ((op.txid, op.body) for op in reader.read(first, part.last))
 
-        found = read_again(self._opened, rows, part, self._settings.retry_s, _FAILURES)
+        found = read_with_retries(self._opened, rows, part, self._settings.retry_s, _FAILURES)
         yield from row_batches(found, ("txid", "body"), self._wanted, part)

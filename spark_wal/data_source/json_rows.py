@@ -125,13 +125,13 @@ def _one_by_one(column: Any, text: Callable[[Any], str]) -> Any:
 
 def _dumps(value: object, kind: Any, name: str) -> str:
     try:
-        spoken = _spoken(value, kind)
+        spoken = _json_value(value, kind)
         return json.dumps(spoken, default=_as_json, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     except RowValueError as error:
         raise RowValueError(f"column {name}: {error}") from error
 
 
-def _spoken(value: Any, kind: Any) -> Any:
+def _json_value(value: Any, kind: Any) -> Any:
     """A value as JSON has it: without numbers that JSON does not have; a map is an object, and what is null within a
     struct is left out."""
     import pyarrow as pa
@@ -141,10 +141,10 @@ def _spoken(value: Any, kind: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else _WORDS.get(value, "NaN")
     if pa.types.is_struct(kind):
-        return {each.name: _spoken(value[each.name], each.type) for each in kind if value[each.name] is not None}
+        return {each.name: _json_value(value[each.name], each.type) for each in kind if value[each.name] is not None}
     if pa.types.is_map(kind):
-        return {_map_key(key): _spoken(each, kind.item_type) for key, each in value}
-    return [_spoken(each, kind.value_type) for each in value] if isinstance(value, list) else value
+        return {_map_key(key): _json_value(each, kind.item_type) for key, each in value}
+    return [_json_value(each, kind.value_type) for each in value] if isinstance(value, list) else value
 
 
 def _map_key(key: object) -> str:

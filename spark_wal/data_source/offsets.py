@@ -35,7 +35,7 @@ class StreamOffset:
     """Its place; no record need be there yet."""
     stream_id: str
 
-    def written(self) -> dict[str, Any]:
+    def document(self) -> dict[str, Any]:
         """As Spark keeps it."""
         return {"format": FORMAT, "stream": self.stream_id, "next": str(self.next), "nextSeqNo": self.next_seq_no}
 

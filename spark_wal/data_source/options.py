@@ -1,4 +1,4 @@
-"""What a user may say to ``format("bookkeeper")``: options in, settings out (pure).
+"""The options of ``format("bookkeeper")`` as settings (pure).
 
 Spark makes names of options lower-case; they are written here as users write them.
 """
@@ -73,7 +73,7 @@ _NUMBER_MAX: Final = 2**62
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadSettings:
-    """What a reader of any kind is asked for."""
+    """The settings of a reader of any kind."""
 
     metadata: str
     """The cluster's address."""
@@ -92,7 +92,7 @@ class ReadSettings:
     count_gaps: bool = False
     """Missing records are counted and told in the log; otherwise the query ends."""
     retry_s: float = RETRY_S
-    """How long a cluster that does not answer is asked again."""
+    """For how many seconds calls to a cluster that does not answer are repeated."""
     password_file: str | None = None
     """Of a ledger; read where the tasks run."""
     max_rows: int | None = None
@@ -121,7 +121,7 @@ class ReadSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteSettings:
-    """What a writer is asked for."""
+    """The settings of a writer."""
 
     metadata: str
     stream: str

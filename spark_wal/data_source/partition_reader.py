@@ -12,9 +12,9 @@ from segments.position import Position
 from segments.read import OnGap
 from spark_wal.data_source import connections
 from spark_wal.data_source.columns import StreamColumns, arrow_schema
-from spark_wal.data_source.connections import RepeatedCall
+from spark_wal.data_source.connections import RetryTimer
 from spark_wal.data_source.values import ValueColumns
-from spark_wal.data_source.worker_heap import leave_out_what_is_loaded
+from spark_wal.data_source.worker_heap import freeze_loaded_objects
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -55,7 +55,7 @@ def read_partition(settings: ReadSettings, schema: StructType, part: PartitionRa
         PartitionCountError, StreamGapError, PositionTruncatedError, ValueFormatError, StreamError, BookKeeperError.
     """
     columns = columns_for(settings, schema)
-    fresh, patience = attempt > 0, RepeatedCall(settings.retry_s)
+    fresh, patience = attempt > 0, RetryTimer(settings.retry_s)
     at, count = part.start, _Count(part, lenient=settings.count_gaps)
     while count.left:
         try:
@@ -68,8 +68,8 @@ def read_partition(settings: ReadSettings, schema: StructType, part: PartitionRa
                         at = max(at, batch.gap.last.next)
                     for some in batch.in_parts(_ARROW_BYTES):
                         for entry, a, b in some.slices:
-                            count.take(entry.first_seq_no + a, b - a)
-                        yield columns.take(some.joined_arrow(columns.needs), part.stream)
+                            count.count(entry.first_seq_no + a, b - a)
+                        yield columns.convert(some.joined_arrow(columns.needs), part.stream)
                         at = entry.position(b)
                     patience.succeeded()
             break
@@ -81,7 +81,7 @@ def read_partition(settings: ReadSettings, schema: StructType, part: PartitionRa
         except connections.FAILURES as error:
             patience.failed(error)
     count.end()
-    leave_out_what_is_loaded()
+    freeze_loaded_objects()
 
 
 class _Count:
@@ -98,7 +98,7 @@ class _Count:
         """How many records are not read yet."""
         return self._part.first_seq_no + self._part.records - self._following
 
-    def take(self, first: int, records: int) -> None:
+    def count(self, first: int, records: int) -> None:
         """So many records come, from this number on. Raises PartitionCountError."""
         if first > self._following:
             self._missing(first)

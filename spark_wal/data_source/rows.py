@@ -28,7 +28,7 @@ _JSON_BYTES: Final = 64 << 20
 """So many bytes of rows become JSON at a time, which may take several times as many: a column has 2 GiB at most."""
 _COLLATED: Final = " collate "
 """Behind it is how text is compared, which its bytes do not tell."""
-_MEANT: Final = ("key", "headers", "event_time")
+_FIELD_COLUMNS: Final = ("key", "headers", "event_time")
 
 
 class RowColumns:
@@ -46,7 +46,7 @@ class RowColumns:
         kinds = {field.name: field.dataType for field in schema}
         _check_names(schema.names, value_format)
         self._json = value_format == "json" or (value_format is None and "value" not in kinds)
-        self._own = [name for name in kinds if name not in _MEANT] if self._json else []
+        self._own = [name for name in kinds if name not in _FIELD_COLUMNS] if self._json else []
         if self._json and not self._own:
             beside = f" beside {', '.join(kinds)}" if kinds else ": the rows have no column at all"
             raise DataSourceOptionError(f"there is no column for the value{beside}")
@@ -54,9 +54,9 @@ class RowColumns:
             _check_can_be_json(kinds[name], name)
         if not self._json:
             _check(kinds, "value", "binary", "string")
-            if odd := [name for name in kinds if name not in (*_MEANT, "value")]:
+            if odd := [name for name in kinds if name not in (*_FIELD_COLUMNS, "value")]:
                 raise DataSourceOptionError(
-                    f"a record has no place for column {odd[0]}: there are value, {', '.join(_MEANT)}. With "
+                    f"a record has no place for column {odd[0]}: there are value, {', '.join(_FIELD_COLUMNS)}. With "
                     'option("valueFormat", "json") all other columns become the value'
                 )
         for name, allowed in (("key", ("binary", "string")), ("event_time", ("timestamp",))):
@@ -64,12 +64,12 @@ class RowColumns:
                 _check(kinds, name, *allowed)
         if "headers" in kinds:
             _check(kinds, "headers", "map<string,binary>", "map<string,string>")
-        self._has = {name for name in _MEANT if name in kinds}
+        self._has = {name for name in _FIELD_COLUMNS if name in kinds}
         self._waiting: list[Any] = []
         """Batches that together fill no entry."""
         self._waiting_bytes = 0
 
-    def take(self, batch: Any) -> list[RecordColumns]:
+    def add(self, batch: Any) -> list[RecordColumns]:
         """The records of one ``pyarrow.RecordBatch`` after the other, in parts of about one entry: small batches share
         one, and wait for those that follow, or for ``rest``. Raises RowValueError."""
         if not batch.num_rows:
@@ -114,7 +114,7 @@ class RowColumns:
         if "key" in self._has:
             column = _binary(batch.column("key"))
             if column.null_count < len(column):
-                keys, key_bits = _bytes_column(column.fill_null(b"")), _valid(column)
+                keys, key_bits = _bytes_column(column.fill_null(b"")), _valid_bits(column)
         events, event_bits, least, greatest = _times(batch.column("event_time")) if "event_time" in self._has else _NONE
         headers = _headers(batch.column("headers")) if "headers" in self._has else None
         return RecordColumns(
@@ -143,7 +143,7 @@ def _check_names(names: Sequence[str], value_format: str | None) -> None:
     """Refuse names that Spark takes for the same, and those that it takes for one with a meaning."""
     if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
         raise DataSourceOptionError(f"there are {names.count(twice[0])} columns {twice[0]}: name each otherwise")
-    meant = _MEANT if value_format == "json" else ("value", *_MEANT)
+    meant = _FIELD_COLUMNS if value_format == "json" else ("value", *_FIELD_COLUMNS)
     for name in names:
         if name not in meant and name.lower() in meant:
             raise DataSourceOptionError(f"column {name}: is {name.lower()} meant? Rename it to that, or otherwise")
@@ -231,7 +231,7 @@ def _bytes_column(column: Any) -> BytesColumn:
     return BytesColumn(found.offsets, found.data)
 
 
-def _valid(column: Any) -> bytes | None:
+def _valid_bits(column: Any) -> bytes | None:
     """Which values are there, a bit each; None: all."""
     if not column.null_count:
         return None
@@ -252,7 +252,7 @@ def _times(column: Any) -> tuple[bytes | None, bytes | None, int | None, int | N
     filled = ms.fill_null(0)
     begin = 8 * filled.offset
     numbers = bytes(memoryview(filled.buffers()[1])[begin : begin + 8 * len(ms)])
-    return numbers, _valid(column), ends["min"], ends["max"]
+    return numbers, _valid_bits(column), ends["min"], ends["max"]
 
 
 def _headers(column: Any) -> BytesColumn | None:

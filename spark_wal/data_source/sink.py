@@ -33,10 +33,10 @@ from segments import (
 )
 from segments.publish.batch_key import require_key
 from spark_wal.data_source import connections
-from spark_wal.data_source.connections import patiently
+from spark_wal.data_source.connections import call_with_retries
 from spark_wal.data_source.options import DataSourceOptionError, WriteSettings, write_settings
 from spark_wal.data_source.rows import RowColumns
-from spark_wal.data_source.worker_heap import leave_out_what_is_loaded
+from spark_wal.data_source.worker_heap import freeze_loaded_objects
 
 try:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _QUERY: Final = "sql.streaming.queryId"
 _RUN: Final = "spark.jobGroup.id"
 """Local properties of Spark's jobs. A query's jobs have its run as their group."""
-_CLAIMS: Final = 3
+_CLAIMS_MAX: Final = 3
 """So often a stream is claimed again for one batch, where others claim it in between."""
 
 _lock: Final = threading.Lock()
@@ -71,7 +71,7 @@ def stream_writer(options: Mapping[str, str], schema: StructType, *, overwrite: 
             "foreachBatch and spark_wal.batch_writer"
         )
     sink = StreamSink(_checked(write_settings(options, streaming=True)), schema)
-    leave_out_what_is_loaded()
+    freeze_loaded_objects()
     return sink
 
 
@@ -80,7 +80,7 @@ def writer(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -
     if overwrite:
         raise DataSourceOptionError('a stream is appended to and not overwritten: use mode("append")')
     sink = BatchSink(_checked(write_settings(options, streaming=False)), schema)
-    leave_out_what_is_loaded()
+    freeze_loaded_objects()
     return sink
 
 
@@ -96,7 +96,7 @@ def _checked(settings: WriteSettings) -> WriteSettings:
 
 @dataclass
 class SinkMessage(WriterCommitMessage):
-    """What a task tells the driver: where its rows are, or the rows themselves."""
+    """What a task reports to the driver: where its rows are, or the rows themselves."""
 
     partition: int
     query: str
@@ -124,7 +124,7 @@ class _Sink:
         run = "" if context is None or not query else context.getLocalProperty(_RUN) or ""
         columns = RowColumns(self._schema, settings.value_format)
         if settings.at_least_once:
-            stream = patiently(lambda: _opened(settings, fresh=attempt > 0), settings.retry_s)
+            stream = call_with_retries(lambda: _opened(settings, fresh=attempt > 0), settings.retry_s)
             count = sum(_append(stream, records, settings) for batch in iterator for records in columns.records(batch))
             return SinkMessage(0, query, run, StagedRows(self._staging, stream.id, count))
         opening = self._opening(settings.app or query, fresh=attempt > 0)
@@ -132,13 +132,13 @@ class _Sink:
         staged = opening()
         try:
             for batch in iterator if first is None else chain((first,), iterator):
-                if full := columns.take(batch):
+                if full := columns.add(batch):
                     staged.add(*full)
             rows = staged.finish(*columns.rest())
         except BaseException:
             staged.abandon()
             raise
-        leave_out_what_is_loaded()
+        freeze_loaded_objects()
         return SinkMessage(0 if context is None else context.partitionId(), query, run, rows)
 
     def _opening(self, app: str, *, fresh: bool) -> Callable[[], sync.Staged]:
@@ -156,35 +156,35 @@ class _Sink:
                 compression=settings.compression,
             )
 
-        ahead = [patiently(begun, settings.retry_s)]
+        ahead = [call_with_retries(begun, settings.retry_s)]
 
         def opened() -> sync.Staged:
-            with _hinted(settings):
+            with _with_hint(settings):
                 return (ahead.pop() if ahead else begun()).result()
 
-        return lambda: patiently(opened, settings.retry_s)
+        return lambda: call_with_retries(opened, settings.retry_s)
 
     def _publish(self, messages: Sequence[Any], key: Callable[[SinkMessage], BatchKey | None]) -> PublishedBatch | None:
         """Make what tasks have written visible. Raises: every failure; then the batch may be published again."""
         done = self._published(messages, key)
-        leave_out_what_is_loaded()
+        freeze_loaded_objects()
         return done
 
     def _published(
         self, messages: Sequence[Any], key: Callable[[SinkMessage], BatchKey | None]
     ) -> PublishedBatch | None:
-        told = sorted((each for each in messages if each is not None), key=lambda each: each.partition)
-        if len(told) != len(messages):
+        reported = sorted((each for each in messages if each is not None), key=lambda each: each.partition)
+        if len(reported) != len(messages):
             raise RuntimeError("a task has told nothing of its rows: the batch is not published")
-        if not told:
+        if not reported:
             return None
         if self._settings.at_least_once:
             return None  # the tasks have appended
-        batch, settings = key(told[0]), self._settings
-        rows = [each.rows for each in told]
+        batch, settings = key(reported[0]), self._settings
+        rows = [each.rows for each in reported]
 
         def publish() -> PublishedBatch:
-            for _ in range(_CLAIMS - 1):
+            for _ in range(_CLAIMS_MAX - 1):
                 try:
                     return _publisher(settings).publish(batch, rows)
                 except OwnershipLostError:
@@ -196,8 +196,8 @@ class _Sink:
 
         if batch is None:  # nothing would tell whether an attempt without an answer has published it
             return publish()
-        done = patiently(publish, settings.retry_s, lambda: _forget(settings))
-        if told[0].query:  # another batch follows
+        done = call_with_retries(publish, settings.retry_s, lambda: _forget(settings))
+        if reported[0].query:  # another batch follows
             _publisher(settings).prepare(batch.app)  # while Spark goes on
         return done
 
@@ -249,19 +249,19 @@ def _append(stream: sync.Stream, records: Any, settings: WriteSettings) -> int:
         except AppendOutcomeUnknownError as error:
             raise StreamUnavailableError(str(error), stream=stream.name) from error
 
-    patiently(append, settings.retry_s)
+    call_with_retries(append, settings.retry_s)
     return int(records.count)
 
 
 def _opened(settings: WriteSettings, *, fresh: bool = False) -> sync.Stream:
     namespace = connections.namespace(settings.metadata, fresh=fresh)
-    with _hinted(settings):
+    with _with_hint(settings):
         return namespace.open(settings.stream, create=settings.create)
 
 
 @contextmanager
-def _hinted(settings: WriteSettings) -> Iterator[None]:
-    """Say what helps where the stream is not there."""
+def _with_hint(settings: WriteSettings) -> Iterator[None]:
+    """Add a hint to the error of a missing stream."""
     try:
         yield
     except StreamNotFoundError as error:
@@ -274,7 +274,7 @@ def _hinted(settings: WriteSettings) -> Iterator[None]:
 
 def _publisher(settings: WriteSettings) -> sync.Publisher:
     """This process's right to publish to a stream, claimed at the first use."""
-    place = _place(settings)
+    place = _publisher_key(settings)
     with _lock:
         known = _publishers.get(place)
         if known is None:
@@ -289,10 +289,10 @@ def _publisher(settings: WriteSettings) -> sync.Publisher:
 
 def _forget(settings: WriteSettings) -> None:
     with _lock:
-        _publishers.pop(_place(settings), None)
+        _publishers.pop(_publisher_key(settings), None)
 
 
-def _place(settings: WriteSettings) -> tuple[int, str, str]:
+def _publisher_key(settings: WriteSettings) -> tuple[int, str, str]:
     return os.getpid(), settings.gateway or settings.metadata, settings.stream
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from spark_wal.data_source.columns import JOURNAL_DDL, LEDGER_DDL, STREAM_DDL, STREAMS_DDL, check_columns
 from spark_wal.data_source.options import STREAM_OPTIONS, DataSourceOptionError, ReadSettings, read_settings
-from spark_wal.data_source.worker_heap import leave_out_what_is_loaded
+from spark_wal.data_source.worker_heap import freeze_loaded_objects
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
@@ -18,7 +18,7 @@ def schema(options: Mapping[str, str]) -> str:
     """The columns where a user names none. Raises DataSourceOptionError."""
     given = {name.lower() for name in options}
     settings = read_settings(options, streaming=any(name.lower() in given for name in STREAM_OPTIONS))
-    leave_out_what_is_loaded()
+    freeze_loaded_objects()
     if settings.value_format != "raw":
         raise DataSourceOptionError(
             f"valueFormat {settings.value_format} needs the columns of your values: give .schema(...)"
@@ -52,7 +52,7 @@ def stream_reader(options: Mapping[str, str], columns: StructType) -> DataSource
     settings = read_settings(options, streaming=True)
     _check(settings, columns)
     source = QuerySource(settings, columns)
-    leave_out_what_is_loaded()
+    freeze_loaded_objects()
     return source
 
 

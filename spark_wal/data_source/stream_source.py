@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from segments import EARLIEST, AtSeqNo, Position, PositionTruncatedError, sync
 from spark_wal.data_source import connections
-from spark_wal.data_source.connections import patiently
+from spark_wal.data_source.connections import call_with_retries
 from spark_wal.data_source.hold_keeper import HoldKeeper
 from spark_wal.data_source.offsets import StreamOffset, read_offset
 from spark_wal.data_source.partition_reader import columns_for, read_partition
@@ -87,29 +87,29 @@ class QuerySource(DataSourceStreamReader, _PINNED):
             return StreamOffset(stream.seq_no(place), place, stream.id)
 
         self._begun = True
-        first = self._patiently(found)
-        self._keep(first)
-        return first.written()
+        first = self._with_retries(found)
+        self._hold_from(first)
+        return first.document()
 
     def latestOffset(self, start: Mapping[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:
         """Where the next batch ends. PySpark before 4.2 tells neither start nor limit."""
         self._view = None
         begin = None if start is None else self._read(start)
         if begin is not None:
-            self._tell_start(begin)
-            self._keep(begin)
-        end = self._target or self._patiently(self._end)
+            self._log_start(begin)
+            self._hold_from(begin)
+        end = self._target or self._with_retries(self._end)
         if begin is None:
-            return end.written()
+            return end.document()
         if end.next_seq_no <= begin.next_seq_no:
-            return begin.written()
-        with self._explained(begin):
-            return self._patiently(lambda: self._limited(begin, end, limit)).written()
+            return begin.document()
+        with self._with_explanation(begin):
+            return self._with_retries(lambda: self._limited(begin, end, limit)).document()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """Where the stream ends, for the query's progress."""
         try:
-            return self._end().written()
+            return self._end().document()
         except connections.FAILURES:
             return None  # it is for people; a query does not end of it
 
@@ -124,10 +124,10 @@ class QuerySource(DataSourceStreamReader, _PINNED):
     def prepareForTriggerAvailableNow(self) -> None:
         """The run ends where the stream ends now, whatever others append meanwhile."""
         self._view = None
-        self._target = self._patiently(self._end)
+        self._target = self._with_retries(self._end)
 
-    def _tell_start(self, begin: StreamOffset) -> None:
-        """Once in the life of the process: a checkpoint wins over what the options say."""
+    def _log_start(self, begin: StreamOffset) -> None:
+        """Log once that the checkpoint, and not the option, decides where reading begins."""
         asked, self._begun = not self._begun and self._settings.start != "earliest", True
         if asked:
             _log.info(
@@ -135,7 +135,7 @@ class QuerySource(DataSourceStreamReader, _PINNED):
                 self._name, begin.next_seq_no, self._settings.start,
             )  # fmt: skip
 
-    def _now(self) -> sync.StreamView:
+    def _current_view(self) -> sync.StreamView:
         if self._view is None:
             self._view = self._opened().view()
         return self._view
@@ -144,14 +144,14 @@ class QuerySource(DataSourceStreamReader, _PINNED):
         self._view = None
 
     def _end(self) -> StreamOffset:
-        end = self._now().end()
+        end = self._current_view().end()
         return StreamOffset(end.seq_no, end.position, self._opened().id)
 
     def _limited(self, begin: StreamOffset, end: StreamOffset, limit: Any) -> StreamOffset:
-        now = self._now()
+        now = self._current_view()
         if limits is not None and isinstance(limit, limits.ReadMaxRows):
             seq_no = end_by_rows(begin.next_seq_no, end.next_seq_no, limit.max_rows)
-            return end if seq_no == end.next_seq_no else self._at(now, seq_no)
+            return end if seq_no == end.next_seq_no else self._offset_at(now, seq_no)
         if limits is not None and isinstance(limit, limits.ReadMaxBytes):
             cuts = self._cuts(now, begin.next, end.next, lambda size: wanted_partitions(1, size, limit.max_bytes))
             if len(cuts) > 1:
@@ -159,7 +159,7 @@ class QuerySource(DataSourceStreamReader, _PINNED):
                 return StreamOffset(now.seq_no(place), place, self._opened().id)
         return end
 
-    def _at(self, now: sync.StreamView, seq_no: int) -> StreamOffset:
+    def _offset_at(self, now: sync.StreamView, seq_no: int) -> StreamOffset:
         """The place of a record; of the first one behind it that is left, where it was truncated."""
         place = now.find(AtSeqNo(seq_no))
         return StreamOffset(max(seq_no, now.seq_no(place)), place, self._opened().id)
@@ -169,15 +169,15 @@ class QuerySource(DataSourceStreamReader, _PINNED):
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[StreamPartition]:
         """The batch, cut at borders of entries."""
         begin, behind = self._read(start), self._read(end)
-        self._keep(begin)
+        self._hold_from(begin)
         if behind.next_seq_no <= begin.next_seq_no:
             return []
         self._view = None  # records may have been truncated since
-        with self._explained(begin):
-            return self._patiently(lambda: self._cut(begin, behind))
+        with self._with_explanation(begin):
+            return self._with_retries(lambda: self._cut(begin, behind))
 
     def _cut(self, begin: StreamOffset, end: StreamOffset) -> list[StreamPartition]:
-        now = self._now()
+        now = self._current_view()
         least = self._settings.min_partitions
         cuts = self._cuts(now, begin.next, end.next, lambda size: wanted_partitions(least, size, PARTITION_BYTES))
         borders = [(begin.next, begin.next_seq_no)]
@@ -212,14 +212,14 @@ class QuerySource(DataSourceStreamReader, _PINNED):
         attempt = 0 if context is None else context.attemptNumber()
         return read_partition(self._settings, self._schema, part, attempt)
 
-    # -- what it keeps ------------------------------------------------------------------------------------
+    # -- progress -----------------------------------------------------------------------------------------
 
     def commit(self, end: Mapping[str, Any]) -> None:
         """Spark asks for nothing before ``end`` any more."""
         done = self._read(end)
-        self._keep(done).release(done.next)
+        self._hold_from(done).release(done.next)
         if self._settings.cursor is not None:
-            self._patiently(lambda: self._move_cursor(done.next))
+            self._with_retries(lambda: self._move_cursor(done.next))
 
     def stop(self) -> None:
         """The query has ended. Not always called: the process may just be gone."""
@@ -236,23 +236,23 @@ class QuerySource(DataSourceStreamReader, _PINNED):
             self._cursor = cursor
         self._cursor.reset(place) if self._cursor.position() < place else None
 
-    def _keep(self, begin: StreamOffset) -> HoldKeeper:
-        """See to it that everything from ``begin`` on is held."""
+    def _hold_from(self, begin: StreamOffset) -> HoldKeeper:
+        """Hold everything from ``begin`` on."""
         if self._hold is None:
             name = self._settings.hold_name or f"spark-{secrets.token_hex(8)}"
-            self._hold = HoldKeeper(self._patiently(self._opened), name, lenient=self._settings.count_gaps)
+            self._hold = HoldKeeper(self._with_retries(self._opened), name, lenient=self._settings.count_gaps)
         hold = self._hold
-        with self._explained(begin):
-            self._patiently(lambda: hold.cover(begin.next))
+        with self._with_explanation(begin):
+            self._with_retries(lambda: hold.cover(begin.next))
         return hold
 
     @contextmanager
-    def _explained(self, begin: StreamOffset) -> Iterator[None]:
-        """Say what is missing, and what to do, where records that the query has not read are gone."""
+    def _with_explanation(self, begin: StreamOffset) -> Iterator[None]:
+        """Explain an error of truncated records that the query has not read: which ones, and what to do."""
         try:
             yield
         except PositionTruncatedError as error:
-            there = self._patiently(lambda: self._opened().seq_no(EARLIEST))
+            there = self._with_retries(lambda: self._opened().seq_no(EARLIEST))
             raise PositionTruncatedError(
                 f"stream {self._name}: records {begin.next_seq_no} to {there - 1}, which this query has not read, were "
                 "truncated or removed; with option onGap count they are passed over, and told in the log",
@@ -266,7 +266,7 @@ class QuerySource(DataSourceStreamReader, _PINNED):
         return self._stream
 
     def _read(self, offset: Mapping[str, Any]) -> StreamOffset:
-        return read_offset(offset, self._patiently(self._opened).id, self._name)
+        return read_offset(offset, self._with_retries(self._opened).id, self._name)
 
-    def _patiently(self, call: Callable[[], T]) -> T:
-        return patiently(call, self._settings.retry_s, self._forget_view)
+    def _with_retries(self, call: Callable[[], T]) -> T:
+        return call_with_retries(call, self._settings.retry_s, self._forget_view)

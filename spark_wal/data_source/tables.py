@@ -21,12 +21,12 @@ from segments.errors import PositionTruncatedError, StreamNotFoundError
 from segments.position import EARLIEST, Position
 from spark_wal.data_source import connections
 from spark_wal.data_source.columns import arrow_schema, rows_batch
-from spark_wal.data_source.connections import FAILURES, RepeatedCall, patiently
+from spark_wal.data_source.connections import FAILURES, RetryTimer, call_with_retries
 from spark_wal.data_source.name_pattern import no_match
 from spark_wal.data_source.options import DataSourceOptionError
 from spark_wal.data_source.partition_reader import PartitionCountError, columns_for, read_partition
 from spark_wal.data_source.stream_plan import PartitionRange, ranges, wanted_partitions
-from spark_wal.data_source.worker_heap import leave_out_what_is_loaded
+from spark_wal.data_source.worker_heap import freeze_loaded_objects
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -77,8 +77,8 @@ class StreamsRows(DataSourceReader):
 
     def partitions(self) -> Sequence[TablePartition]:
         """Ranges of records, cut at borders of entries."""
-        planned = patiently(self._planned, self._settings.retry_s)
-        leave_out_what_is_loaded()
+        planned = call_with_retries(self._planned, self._settings.retry_s)
+        freeze_loaded_objects()
         return planned
 
     def _planned(self) -> list[TablePartition]:
@@ -144,8 +144,8 @@ class LedgerRows(DataSourceReader):
 
     def partitions(self) -> Sequence[TablePartition]:
         """Ranges of entries."""
-        planned = patiently(self._planned, self._settings.retry_s)
-        leave_out_what_is_loaded()
+        planned = call_with_retries(self._planned, self._settings.retry_s)
+        freeze_loaded_objects()
         return planned
 
     def _planned(self) -> list[TablePartition]:
@@ -191,11 +191,11 @@ class LedgerRows(DataSourceReader):
         def rows(ledger: Any, first: int) -> Iterator[tuple[int, bytes]]:
             return ((entry.entry_id, entry.payload) for entry in ledger.read(first, part.last))
 
-        found = read_again(opened, rows, part, settings.retry_s)
+        found = read_with_retries(opened, rows, part, settings.retry_s)
         yield from row_batches(found, ("entry_id", "payload"), self._wanted, part)
 
 
-def read_again(
+def read_with_retries(
     open_it: Callable[[], AbstractContextManager[T]],
     rows: Callable[[T, int], Iterator[tuple[int, bytes]]],
     part: NumberRange,
@@ -204,7 +204,7 @@ def read_again(
 ) -> Iterator[tuple[int, bytes]]:
     """The rows of a partition. Where reading breaks in between, by what may pass, it goes on behind the last row that
     was given."""
-    following, patience = part.first, RepeatedCall(patience_s)
+    following, patience = part.first, RetryTimer(patience_s)
     while following <= part.last:
         try:
             with open_it() as opened:

@@ -61,7 +61,7 @@ class ValueColumns:
         self._own = pa.schema(own)
         self._decode = _JsonValues(self._own).decode if value_format == "json" else _ArrowValues(self._own).decode
 
-    def take(self, batch: Any, stream: str) -> Any:
+    def convert(self, batch: Any, stream: str) -> Any:
         """The columns of a batch of records, as a ``pyarrow.RecordBatch``. Raises ValueFormatError."""
         import pyarrow as pa
 
@@ -123,7 +123,7 @@ class _JsonValues:
                     "and Spark's from_json"
                 )
         self._schema = schema
-        self._read_as = _all_nullable(pa.schema([field.with_type(_spelt(field.type)) for field in schema]))
+        self._read_as = _all_nullable(pa.schema([field.with_type(_json_type(field.type)) for field in schema]))
         self._floats = [field.name for field in schema if pa.types.is_floating(field.type)]
 
     def decode(self, values: Any, *, one_by_one: bool = False) -> Any:
@@ -158,7 +158,7 @@ class _JsonValues:
         try:
             return self._parse(data, lines=False)
         except pa.ArrowInvalid:
-            row = _by_python(data) if self._floats else {}
+            row = _parse_object(data) if self._floats else {}
             if not (words := {name for name in self._floats if row.get(name) in _WORDS}):
                 raise
         return self._parse(data, lines=False, as_text=words)
@@ -185,7 +185,7 @@ class _JsonValues:
         return pa.Table.from_arrays(columns, schema=_all_nullable(self._schema))
 
 
-def _by_python(data: bytes) -> dict[str, Any]:
+def _parse_object(data: bytes) -> dict[str, Any]:
     """An object, or nothing if it is none that Python reads."""
     try:
         found: dict[str, Any] = json.loads(data)
@@ -194,16 +194,16 @@ def _by_python(data: bytes) -> dict[str, Any]:
     return found
 
 
-def _spelt(kind: Any) -> Any:
+def _json_type(kind: Any) -> Any:
     """The type as which JSON has a type: dates and bytes are text, wherever they stand."""
     import pyarrow as pa
 
     if pa.types.is_date(kind) or pa.types.is_binary(kind):
         return pa.string()
     if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_spelt(kind.value_type)))
+        return pa.list_(kind.value_field.with_type(_json_type(kind.value_type)))
     if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_spelt(field.type)) for field in kind])
+        return pa.struct([field.with_type(_json_type(field.type)) for field in kind])
     return kind
 
 
@@ -214,7 +214,7 @@ def _read(column: Any, kind: Any) -> Any:
     if column.type == kind:
         return column
     if pa.types.is_binary(kind):
-        return pa.array([None if each is None else _unspelt(each) for each in column.to_pylist()], kind)
+        return pa.array([None if each is None else _from_base64(each) for each in column.to_pylist()], kind)
     if pa.types.is_list(kind):
         values = _read(column.values, kind.value_type)
         return pa.ListArray.from_arrays(column.offsets, values, type=kind, mask=column.is_null())
@@ -224,7 +224,7 @@ def _read(column: Any, kind: Any) -> Any:
     return column.cast(kind)
 
 
-def _unspelt(text: str) -> bytes:
+def _from_base64(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except ValueError as error:

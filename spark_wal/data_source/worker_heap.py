@@ -1,11 +1,9 @@
-"""Shell: what a Python process of Spark has loaded is not gone through again after each task.
+"""Shell: exclude what a Python process of Spark has loaded from garbage collection.
 
-Spark's Python processes serve one task after the other, and collect garbage after each. That goes through everything
-that the process has loaded: PySpark, pandas, pyarrow and this project are some 100,000 objects, which takes longer than
-to read or to write a hundred rows. What lives when the first task of this source or sink ends is left out from then on;
-likewise in the processes that plan and commit.
-It is freed as before when nobody refers to it; a cycle among it is not found any more, but that happens once in a
-process, and there are no other tasks in it at that moment.
+Spark's Python processes serve one task after the other and collect garbage after each. A collection visits all loaded
+objects: PySpark, pandas, pyarrow and this project have about 100,000, which takes longer than reading or writing a
+hundred rows. What is alive when the first task of this source or sink ends is frozen (``gc.freeze``), also in the
+processes that plan and commit. It is still freed by its reference count; only cycles among it are not found any more.
 """
 
 from __future__ import annotations
@@ -19,11 +17,11 @@ _DAEMON: Final = "pyspark.daemon"
 """Whose children collect garbage after each task."""
 
 _done: Final[set[int]] = set()
-"""Processes in which it is done. A fork takes the module along, and what was left out, too."""
+"""The processes in which this was done. A fork inherits the module and what is frozen."""
 
 
-def leave_out_what_is_loaded() -> None:
-    """Once in a process that Spark has made to serve tasks; nothing in any other one, an application's, say."""
+def freeze_loaded_objects() -> None:
+    """Freeze what is loaded, once, in a process that Spark has made to serve tasks. No effect in any other process."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     if spec is None or spec.name != _DAEMON or os.getpid() in _done:
         return

@@ -3,11 +3,11 @@
 This is the shell around ``KnownLac``, ``LacByCoverage``, ``LongPoll`` and ``PollPauses``. While the ledger is open it
 watches the metadata, and also reads them on a timer: a recovery ends the ledger by a change of the metadata alone.
 
-What a bookie says without a digest is hearsay. Where the digest has a key it must be shown by an entry, which
-costs one request; elsewhere it counts until it proves wrong, and from then on that bookie must show what it says.
+What a bookie claims without a digest is hearsay. With a keyed digest it must be proven by an entry, which costs one
+request; otherwise it is accepted until it proves wrong, and from then on that bookie's claims need proof.
 
-If the same client writes the ledger, the writer says what is confirmed (:mod:`bookkeeper.client.tail_caches`), and
-nothing is asked of bookies until it ends.
+If the same client writes the ledger, its writer reports what is confirmed (:mod:`bookkeeper.client.tail_caches`), and
+no request is sent until it ends.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def has_passed(loop: asyncio.AbstractEventLoop, until: float) -> bool:
 
 
 class LacFollower:
-    """Knows a reader's last add confirmed and keeps it fresh."""
+    """Keeps a reader's last add confirmed up to date."""
 
     def __init__(self, services: ClientServices, record: LedgerView, digest: DigestScheme, tasks: Tasks) -> None:
         self.known = KnownLac(record.metadata)
@@ -68,22 +68,22 @@ class LacFollower:
         self._digest = digest
         self._tasks = tasks
         self._waiters: dict[asyncio.Future[Reply | BookKeeperError | None], PendingPoll | None] = {}
-        """Who waits for news, and the poll whose reply is for them."""
+        """The waiters for news, each with the poll whose reply it gets."""
         self._changed = asyncio.Event()
         self._watch: Watch | None = None
         self._failure: BookKeeperError | None = None
         self._stopped = False
         self._has_key = digest.digest_type is DigestType.HMAC
         self._latest_hearsay: tuple[BookieId, int] | None = None
-        """Who said last how far one may read, without an entry that shows it."""
+        """The bookie and the value of the latest hearsay that was accepted."""
         self._distrusted: set[BookieId] = set()
-        """Bookies whose word proved wrong."""
+        """Bookies whose hearsay proved wrong."""
         self._proofs: dict[BookieId, asyncio.Future[None]] = {}
-        """Bookies that were asked to show what they claim."""
+        """Pending requests for proof of a claim, by bookie."""
         self._pauses = PollPauses(services.seams.rng)
         self._ahead = PollAhead()
         self._tail: TailCache | None = None
-        """The writer's word, while this client writes the ledger."""
+        """The writer's tail cache, while this client writes the ledger."""
         self._leave_tail: Callable[[], None] = lambda: None
 
     def start(self) -> None:
@@ -124,19 +124,19 @@ class LacFollower:
             self.on_lac(tail.last_add_confirmed)
 
     def on_lac(self, lac: int | None) -> None:
-        """Take a last add confirmed that a checked entry carried, or this client's writer told."""
+        """Accept a last add confirmed from a checked entry, or from this client's writer."""
         if self.known.on_proven(lac):
             self._wake()
 
     def on_hearsay(self, bookie: BookieId, lac: int | None) -> None:
-        """Take a last add confirmed of which ``bookie`` says so, and nothing else."""
+        """Accept a last add confirmed that only ``bookie`` claims, unless it needs a proof."""
         if lac is not None and not self._needs_proof(bookie) and self.known.on_hearsay(lac):
             self._latest_hearsay = (bookie, lac)
             self._wake()
 
     def on_absent(self, entry_id: int) -> BookKeeperError | None:
-        """This entry is provably not there. If it was taken for confirmed by a bookie's word, that word is taken back;
-        returns the error for who reads the entry."""
+        """This entry provably does not exist. If only hearsay said that it is confirmed, the hearsay is withdrawn.
+        Returns the error for the entry's reader; None if the entry was proven."""
         if not self.known.on_absent(entry_id):
             return None
         what = f"entry {entry_id} of ledger {self._record.ledger_id} is not there"
@@ -148,7 +148,7 @@ class LacFollower:
         return UnfoundedLacError(f"{what}: {said}; ask again how far one may read")
 
     def _distrust(self, bookie: BookieId, claimed: int) -> None:
-        """Take the bookie's word no more; log that once."""
+        """Accept no hearsay of this bookie any more; log that once."""
         if bookie not in self._distrusted:
             self._distrusted.add(bookie)
             text = "bookie %s says that entries of ledger %d up to %d are confirmed, and that is not so"
@@ -158,7 +158,7 @@ class LacFollower:
         return self._has_key or bookie in self._distrusted
 
     def _request_proof(self, bookie: BookieId, claimed: int) -> asyncio.Future[None]:
-        """Have ``bookie`` show what it claims. The future is done when it has, or has not."""
+        """Request an entry that proves the claim of ``bookie``. The future is done with the reply or the failure."""
         if (under_way := self._proofs.get(bookie)) is not None:
             return under_way
         proof = self._proofs[bookie] = asyncio.get_running_loop().create_future()
@@ -182,7 +182,7 @@ class LacFollower:
         return proof
 
     def _wake(self) -> None:
-        """Wake everybody who waits for a poll, because there is news."""
+        """Wake all waiters: there is news."""
         for waiter in list(self._waiters):
             if not waiter.done():
                 waiter.set_result(None)
@@ -221,7 +221,7 @@ class LacFollower:
     # -- asking (coverage) --------------------------------------------------------------------------------
 
     async def query_bookies(self) -> EntryId:
-        """Ask the bookies of the last fragment, until those that answered cover it.
+        """Read the last add confirmed from the bookies of the last fragment, until those that answered cover it.
 
         Raises: UnauthorizedError: the password is wrong. BookieError: too few bookies answer.
         """
@@ -308,7 +308,7 @@ class LacFollower:
         return None
 
     async def _poll(self, poll: Poll, until: float | None) -> Entry | None:
-        """Ask, and wait for the answer or for news, but never longer than ``until``."""
+        """Send a long poll and wait for its reply or for other news, until ``until`` at the latest."""
         loop, ahead = asyncio.get_running_loop(), self._ahead
         asked = ahead.take_over(poll, loop.time()) or self._send_poll(poll)
         if (further := ahead.next(asked.poll)) is not None:
@@ -343,7 +343,7 @@ class LacFollower:
         return entry
 
     def _send_poll(self, poll: Poll) -> PendingPoll:
-        """Send a long poll. Its reply goes to who waits for it, or tells at least how far one may read."""
+        """Send a long poll. Its reply goes to its waiter; without one its last add confirmed is used."""
         asked = PendingPoll(poll, asyncio.get_running_loop().time())
         request = ReadEntry(
             self._record.ledger_id,
@@ -370,8 +370,8 @@ class LacFollower:
         return asked
 
     def take_ready(self, entry_id: int, count_max: int | None = None) -> list[bytes]:
-        """The payloads of a confirmed entry and of what follows it, as far as this client has just written them, or a
-        long poll that nobody waits for has brought them. What a long poll has brought is handed out once."""
+        """The payloads in memory from a confirmed entry on: those that this client has just written, or one that a long
+        poll has brought ahead of its turn, which is handed out once."""
         if self._tail is not None and (run := self._tail.run_at(entry_id, count_max)):
             return run
         polled = self._ahead.take(entry_id)

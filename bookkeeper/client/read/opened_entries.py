@@ -1,7 +1,7 @@
 """The entries of a ledger as its reader gets them: as they are stored, or opened, where the ledger is encrypted.
 
-A digest that is right does not say that the writer made an entry: a bookie can make one. Such an entry does not open,
-and then the other bookies are asked, as for a damaged copy.
+A valid digest does not prove that the writer made an entry: a bookie can make one. Such an entry does not open, and its
+other copies are read, as for a damaged one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class OpenedEntries:
         """Whether entries are as they are stored: there is nothing to open."""
 
     def open_if_valid(self, first: int, stored: Sequence[bytes]) -> Sequence[bytes]:
-        """Consecutive payloads; empty if one of them does not open, so that it is read."""
+        """Open consecutive payloads from memory. Empty if one of them does not open: read them instead."""
         if self._opener is None or not stored:
             return stored
         try:
@@ -37,7 +37,7 @@ class OpenedEntries:
             return ()
 
     async def open(self, first: int, stored: Sequence[bytes]) -> Sequence[bytes]:
-        """Consecutive payloads. The other copies of an entry are read if the one that came does not open.
+        """Open consecutive payloads. If one does not open, the other copies of its entry are read.
 
         Raises: DecryptionError: no copy of an entry that could be read opens.
         """

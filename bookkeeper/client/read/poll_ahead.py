@@ -1,9 +1,9 @@
 """The long polls of one reader that are under way: the one that is waited for, and the next one ahead of its time.
 
-A reader to whom entries come quickly has the poll for the entry after the next one at the bookie already. So an entry
-that is confirmed while the one before it travels comes at once, and two that are confirmed together come together.
+A reader that gets entries quickly sends the poll for the entry after the next one ahead. So an entry that is confirmed
+while the one before it travels comes at once.
 
-    asked ahead --> taken over as the poll that is waited for
+    sent ahead ---> taken over as the poll that is waited for
          |
          +--------> answered before that: its entry is kept until it is asked for
 

@@ -1,8 +1,8 @@
-"""Waits for news of many ledgers in which little happens, with one long poll each and nothing else.
+"""Waits for news of many ledgers in which little happens, with one long poll each.
 
-A reader that follows a ledger has tasks and timers of its own. Ten thousand of them would cost more than they read. Who
-has read everything, and expects nothing soon, closes its reader and waits here; news are a hint to open the ledger
-again, and no more: what a bookie says is not checked here.
+A reader that follows a ledger has tasks and timers of its own, too much for ten thousand ledgers. A caller that has
+read everything closes its reader and waits here. News are only a hint to open the ledger again: replies are not
+verified.
 
 The bookies of the last fragment are polled in turn, so a bookie that knows nothing new, because the writer has replaced
 it, delays the news by one round. A change of the ledger's metadata is news, too.
@@ -63,7 +63,7 @@ class QuietLedgers:
         self._waits.pop(wait, None)
 
     async def close(self) -> None:
-        """End all waits, and say so as news. Idempotent."""
+        """End all waits by reporting news. Idempotent."""
         for wait in list(self._waits):
             wait.notify()
         await self._tasks.close()
@@ -119,14 +119,14 @@ class QuietLedger:
         self._poll()
 
     def notify(self) -> None:
-        """There may be news: say so, once, and end."""
+        """Report news, once, and end."""
         on_news = self._on_news
         self.close()
         if on_news is not None:
             on_news()
 
     def close(self) -> None:
-        """Wait no more. A poll that a bookie holds ends by itself. Idempotent."""
+        """Stop waiting, without a report. A poll at a bookie ends by itself. Idempotent."""
         self._on_news = None
         if self._watch is not None:
             self._watch.close()

@@ -65,7 +65,7 @@ class ReadHandle:
         if not self.closed:
             await self._follower.query_bookies()
 
-    # -- what it says -------------------------------------------------------------------------------------
+    # -- state --------------------------------------------------------------------------------------------
 
     @property
     def id(self) -> LedgerId:

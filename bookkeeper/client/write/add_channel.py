@@ -1,4 +1,4 @@
-"""Carries one writer's adds to one bookie, over a stream on a connection. Adds wait here until the connection stands.
+"""Sends one writer's adds to one bookie, over a stream on a connection. Adds wait here until the connection is open.
 
 A channel keeps nothing per entry. It reports replies and, once, its failure, but never inside a call made to it.
 """
@@ -23,7 +23,7 @@ OnFailed = Callable[["AddChannel", BookKeeperError], None]
 
 
 def _ignore(channel: AddChannel, news: object) -> None:
-    """Takes the place of the writer, which may end, and be freed, before the channel."""
+    """Replaces the writer's callbacks after ``detach``, so that the writer can be freed before the channel."""
 
 
 class AddChannel:

@@ -1,4 +1,4 @@
-"""Tells the log what became of a writer's failed bookies."""
+"""Logs the replacements of a writer's failed bookies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RETRIED: Final = (ChangeFailure.NO_SPARE, ChangeFailure.STORE_AWAY)
 
 
 class ChangeLog:
-    """The lines about one ledger's ensemble. A change that fails is tried every second, and told once."""
+    """The lines about one ledger's ensemble. A change that fails is retried every second, and logged once."""
 
     def __init__(self, ledger_id: LedgerId) -> None:
         self._ledger_id = ledger_id
@@ -25,7 +25,7 @@ class ChangeLog:
         """The newest channel to each bookie of the ensemble, also if it has failed."""
 
     def track(self, channel: AddChannel) -> AddChannel:
-        """The same channel; lines about its bookie say what the bookie's own log calls its adds."""
+        """Take the request ids of this channel into lines about its bookie. Returns the channel."""
         self._channels[channel.bookie] = channel
         return channel
 
@@ -52,7 +52,7 @@ class ChangeLog:
         _log.info("ledger %d: %s answers again", self._ledger_id, bookie)
 
     def _named(self, bookies: Iterable[BookieId]) -> str:
-        """The bookies, each with what its log calls the adds that it got."""
+        """The bookies, each with the request ids that its own log has for the adds."""
         ids = self._request_ids(bookies)
         return ", ".join(f"{bookie} [requests {ids[bookie]}]" if bookie in ids else bookie for bookie in bookies)
 
@@ -61,5 +61,5 @@ class ChangeLog:
         return {bookie: ids for bookie, ids in found.items() if ids}
 
     def _fields(self, bookies: Iterable[BookieId]) -> dict[str, object]:
-        """What a line of JSON has besides."""
+        """Additional fields of a line in JSON."""
         return {"ledger": self._ledger_id, "request_ids": self._request_ids(bookies)}

@@ -68,7 +68,7 @@ class LacSender:
                 timer.cancel()
 
     def _on_turn(self) -> None:
-        """Tell bookies the last add confirmed, unless an append is about to carry it, or has left with it."""
+        """Send the last add confirmed, unless an append is about to carry it, or has carried it."""
         step = self._turns.on_turn(idle=self._is_idle() and self._writer.lac_to_publish() is not None)
         if step is WaitAnotherTurn.LATER:
             self._loop.call_soon(self._on_turn)

@@ -12,14 +12,14 @@ LAC_TURNS: Final = 5
 appends again from inside a task or ``wait_for`` needs some turns to be woken; its entry then carries the news."""
 
 PAUSING_MIN: Final = 8
-"""After so many in a row that no append has carried, the writer is one that pauses: the next one goes out a turn from
-now, so that who follows the ledger has it sooner, and the loop is not turned in vain."""
+"""After so many in a row that no append has carried, the writer counts as one that pauses: the next one is sent after
+one turn, so that readers have it sooner."""
 
 PROBE_EVERY: Final = 16
-"""One in so many of a writer that pauses waits all turns: if an append comes meanwhile, the row begins anew."""
+"""Of a writer that pauses one in so many waits all turns, to find out whether appends carry it again."""
 
 LAC_OTHERS_S: Final = 0.002
-"""So long after an ack quorum the other bookies are told, too, unless an add has told them."""
+"""Seconds after the ack quorum until it is sent to the other bookies, unless an add has carried it."""
 
 
 class WaitAnotherTurn(Enum):

@@ -91,7 +91,7 @@ class WriteHandle:
     def __repr__(self) -> str:
         return f"<WriteHandle of ledger {self._id}: {self._writer!r}>"
 
-    # -- what it says -------------------------------------------------------------------------------------
+    # -- state --------------------------------------------------------------------------------------------
 
     @property
     def id(self) -> LedgerId:

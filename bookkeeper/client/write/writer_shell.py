@@ -197,8 +197,8 @@ class WriterShell:
             )
 
     def _detach_handle(self) -> None:
-        """It has ended: nothing calls the handle any more. Handle and shell are no circle then, and are freed with
-        the last reference to them; a circle would be a hundred objects for the collector, for each ledger."""
+        """Drop the callbacks to the handle, so that handle and shell are no cycle and are freed with the last
+        reference: a cycle of about a hundred objects for each ledger would be left to the collector."""
         self.is_idle, self.on_progress, self.on_close_ended = _always, _nothing, _nothing
         self._back_pressure.end()
 
@@ -292,8 +292,8 @@ class WriterShell:
 
     def _new_channel(self, bookie: BookieId, position: int) -> AddChannel:
         adds = (self._stream_id, self.record.ledger_id, self._spec)
-        tell = (self._on_replies, self._on_channel_failed)
-        channel = AddChannel(self.services.pool, self._tasks, bookie, position, *adds, *tell)
+        callbacks = (self._on_replies, self._on_channel_failed)
+        channel = AddChannel(self.services.pool, self._tasks, bookie, position, *adds, *callbacks)
         return self._change_log.track(channel)
 
     def _send_force(self, force: writer_machine.SendForce) -> None:
@@ -307,16 +307,16 @@ class WriterShell:
             else:
                 self._report(self.writer.on_force_failed(bookie, number, error, now))
 
-        def ask() -> None:
+        def send() -> None:
             channel = self._channels.get(bookie)
             if channel is not None:
                 limit_s = 2 * self.services.config.force_timeout_ms / 1000  # the machine's own limit comes first
                 channel.request(ForceRequest(self.record.ledger_id), limit_s, answered)
 
         if force.after_s:
-            self._loop.call_later(force.after_s, ask)
+            self._loop.call_later(force.after_s, send)
         else:
-            ask()
+            send()
 
     def _watch_incarnation(self, bookie: BookieId) -> None:
         """Forget what was sent to this bookie, and wait for it to come back."""
@@ -447,7 +447,7 @@ class WriterShell:
             self.closing.set_result(None)
 
     async def _await_lagging(self) -> None:
-        """The last bookie's acknowledgements are usually on their way: wait for them, for a moment."""
+        """Wait up to ``CATCH_UP_S`` for the acknowledgements of lagging bookies, which are usually on their way."""
         if self.writer.is_lagging:
             self._caught_up = asyncio.Event()
             with contextlib.suppress(TimeoutError):
@@ -468,7 +468,7 @@ class WriterShell:
     def refresh_metadata(self) -> None:
         """Read the metadata, which may have changed while the session with their store was in doubt."""
         if not self._ended and self.closing is None:
-            self._tasks.start(self._check_deleted(), "look at the metadata")
+            self._tasks.start(self._check_deleted(), "read the metadata")
 
     async def _check_deleted(self) -> None:
         try:
@@ -476,7 +476,7 @@ class WriterShell:
         except NoSuchLedgerError:
             self._report(self.writer.on_change_failed(writer_machine.ChangeFailure.DELETED, self._loop.time()))
         except STORE_AWAY:
-            pass  # the client looks again when its session has returned
+            pass  # the client reads again when its session has returned
 
     def _on_broken(self, error: BaseException) -> None:
         """Stop this handle, because one of its tasks ended with an unexpected error."""

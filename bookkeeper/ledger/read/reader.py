@@ -1,4 +1,4 @@
-"""Decides how a run of entries is read: which bookie is next, when to ask two, when to give up.
+"""Decides how a run of entries is read: which bookie is next, when to read from two, when to fail.
 
 ``FragmentReader`` reads ``first .. first + count - 1`` of one fragment (only one entry where E > Qw), each entry from
 one bookie of its write set at a time.
@@ -124,7 +124,7 @@ class FragmentReader:
         self._refreshed = False
         """Whether the metadata were read since the read of this entry began."""
         self._refreshed_after_denial = False
-        """Whether they were read after every bookie of the entry had said no."""
+        """Whether they were read after every bookie of the entry had denied it."""
         self._due: float | None = None
         self._forget_answers()
 
@@ -274,8 +274,8 @@ class FragmentReader:
         assert not self._negative & self._unknown.keys(), "one answer is a no and an unknown"
         assert not self._asked & (self._negative | self._unknown.keys()), "asked, and has answered"
         members = set(self._write_set)
-        assert self._asked | self._negative | self._unknown.keys() <= members, "an answer of somebody else"
-        assert (self._step is _Step.ASKING) <= bool(self._asked), "nobody is asked, and nothing will happen"
+        assert self._asked | self._negative | self._unknown.keys() <= members, "an answer of another bookie"
+        assert (self._step is _Step.ASKING) <= bool(self._asked), "no read is pending, and nothing will happen"
         assert (self._step is _Step.REFRESHING) <= (not self._asked), "metadata are read while a bookie may answer"
         assert self._rounds <= self.config.rounds_max or self._step is _Step.IDLE, "more rounds than are allowed"
         assert self._refreshed or not self._refreshed_after_denial

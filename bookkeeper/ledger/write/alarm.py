@@ -1,4 +1,4 @@
-"""When a writer has to be woken: the earliest time that one of its parts has named."""
+"""The time at which a writer has to be woken: the earliest that one of its parts has set."""
 
 from __future__ import annotations
 

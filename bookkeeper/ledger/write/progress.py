@@ -1,4 +1,4 @@
-"""How far a writer has come: which entries it was given, and which of them are acknowledged, and confirmed.
+"""A writer's progress: which entries were appended, which of them are acknowledged, and which confirmed.
 
     0 ... last_add_confirmed ... last_acknowledged | pending ... | next_entry
           others may read        callers know        sent          not given yet

@@ -64,7 +64,7 @@ class CallBudget:
         self.calls -= 1
         self._forget(address)
 
-    def take(self, address: str, size: int) -> bool:
+    def try_take(self, address: str, size: int) -> bool:
         """Take so many bytes if there is room for them, and nobody of the address has asked before. With a size of 0:
         whether there is any room."""
         share = self._shares.setdefault(address, _Share())
@@ -74,7 +74,7 @@ class CallBudget:
         return True
 
     def wait(self, address: str, size: int, granted: Callable[[], None]) -> Ticket:
-        """Ask for bytes after :meth:`take` has refused them."""
+        """Ask for bytes after :meth:`try_take` has refused them."""
         ticket = Ticket(address, size, granted)
         self._shares.setdefault(address, _Share()).waiting.append(ticket)
         self._waiting.setdefault(address)

@@ -24,7 +24,7 @@ class CallBytes:
     async def room(self, reserve: int = 0) -> None:
         """Wait until there is room for a message of ``reserve`` bytes, and take it; with 0, until there is any."""
         budget, address = self._budget, self._address
-        if budget.take(address, reserve):
+        if budget.try_take(address, reserve):
             self._reserved = reserve
             return
         came: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -47,7 +47,7 @@ class CallBytes:
         self._held.append(cost)
         self._budget.resize(self._address, before, cost)
 
-    def let_go(self) -> None:
+    def release_oldest(self) -> None:
         """Give back the oldest message. No effect if there is none."""
         if self._held:
             self._budget.resize(self._address, self._held.popleft(), 0)

@@ -29,7 +29,7 @@ from segments.record import AppendResult, ProducerRef, Record
 from segments.write import Producer, Writer
 from segments.write.producer import GapRule
 
-_ENDS: Final = (
+_FINAL_ERRORS: Final = (
     errors.GatewayRedirectError,
     errors.StreamNotReadyError,
     errors.StreamNotFoundError,
@@ -280,7 +280,7 @@ class _AppendSession:
             await self._has_room(1, 0)  # a client that does not read its refusals is not read, either
             self._window.sent(1, 0)
             self._queue.put_nowait((None, refusal, began))
-            return not isinstance(refusal, _ENDS)
+            return not isinstance(refusal, _FINAL_ERRORS)
         self._window.sent(len(batch.records), batch.size)
         self._queue.put_nowait((batch, future, began))
         return not self._stopped
@@ -323,10 +323,10 @@ class _AppendSession:
         while (item := await self._queue.get()) is not None:
             batch, answer, began = item
             reply, refusal = await self._reply(batch, answer, began)
-            self._call.let_go()
+            self._call.release_oldest()
             self._window.answered(*((1, 0) if batch is None else (len(batch.records), batch.size)))
             self._room.set()
-            if end is None and isinstance(refusal, _ENDS):
+            if end is None and isinstance(refusal, _FINAL_ERRORS):
                 end = refusal
                 self._stop()
             yield reply

@@ -69,9 +69,9 @@ class CursorCalls:
         return (await self._table.get(name)).stream
 
     async def _stream_now(self, name: str) -> Stream:
-        return (await self._table.now(name)).stream
+        return (await self._table.get_fresh(name)).stream
 
-    # -- making and looking -------------------------------------------------------------------------------
+    # -- making and reading -------------------------------------------------------------------------------
 
     async def create(self, request: pb.CreateCursorRequest, call: GrpcCall) -> pb.CursorInfo:
         """Make a cursor. Raises: CursorExistsError; and as ``Cursor.open``."""
@@ -212,17 +212,17 @@ def _cursor(
 ) -> Cursor:
     """The cursor that a request names, for its caller: he changes his own, one that is nobody's, and with the right to
     administer any. He needs that for one of which nobody can tell whose it is, too."""
-    who, owner = "" if call.caller is None else call.caller.name, options.get("owner", "")
-    if len(owner.encode()) > OWNER_BYTES_MAX or not owner.isprintable():
+    who, user = "" if call.caller is None else call.caller.name, options.get("owner", "")
+    if len(user.encode()) > OWNER_BYTES_MAX or not user.isprintable():
         raise StreamConfigError(
             f"who uses a cursor is told in at most {OWNER_BYTES_MAX} bytes of printable characters; nothing was done"
         )
 
-    def ask(whose: str | None) -> None:
-        if whose is None or (whose and whose != who):
+    def require_owner(owner: str | None) -> None:
+        if owner is None or (owner and owner != who):
             call.require(request.stream, OVERRULE)
 
-    return stream.cursor_for(who, ask, request.name, start=start, **options)
+    return stream.cursor_for(who, require_owner, request.name, start=start, **options)
 
 
 async def _resumed(stream: Stream, request: Any, call: GrpcCall) -> Cursor:

@@ -34,7 +34,7 @@ class HealthCalls:
             (Method(HEALTH, "Watch", request, _State, False, True), self.watch),
         ]
 
-    def tell(self, *, serving: bool) -> None:
+    def set_serving(self, *, serving: bool) -> None:
         """Set the state. No effect after :meth:`end`."""
         if not self._ended and serving != self._serving:
             self._serving = serving
@@ -42,8 +42,8 @@ class HealthCalls:
             changed.set()
 
     def end(self) -> None:
-        """Say for good that nothing is served."""
-        self.tell(serving=False)
+        """Set the state to NOT_SERVING for good."""
+        self.set_serving(serving=False)
         self._ended = True
 
     async def check(self, request: Any, call: GrpcCall) -> Any:

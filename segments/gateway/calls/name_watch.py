@@ -1,8 +1,8 @@
 """Whether a stream still has the name by which a call that lasts was allowed to use it.
 
 A right is had by a name. A stream that is renamed goes on under its new name, and calls go on with it; but whoever may
-not use every stream was never asked about the new name, which may be another team's. So his call ends, and he opens the
-stream by the name that it has now, if he may.
+not use every stream was never asked about the new name, which may be another team's. So the call ends, and the client
+opens the stream by its new name, if it may.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ async def while_named(table: ServedStreams, name: str, call: GrpcCall) -> AsyncI
         StreamNotFoundError, StreamNameError, StreamMetadataError: as ``ServedStreams.get``.
     """
     served = await table.get(name)
-    looking = asyncio.get_running_loop().create_task(_look(table, name, served, call), name=f"is {name} still {name}")
+    looking = asyncio.get_running_loop().create_task(_watch(table, name, served, call), name=f"is {name} still {name}")
     try:
         yield served
     finally:
@@ -33,7 +33,7 @@ async def while_named(table: ServedStreams, name: str, call: GrpcCall) -> AsyncI
         await asyncio.wait([looking])
 
 
-async def _look(table: ServedStreams, name: str, served: ServedStream, call: GrpcCall) -> None:
+async def _watch(table: ServedStreams, name: str, served: ServedStream, call: GrpcCall) -> None:
     while True:
         await asyncio.sleep(table.resolve_s)
         if not call.may_use_all(READ) and not await _leads_to(table, name, served):

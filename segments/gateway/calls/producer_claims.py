@@ -1,4 +1,4 @@
-"""Whose the producers of one stream are, as one gateway knows it.
+"""The owners of one stream's producers, as one gateway knows them.
 
 Whoever uses a name first through a gateway that knows him has it, until it is handed over: with the numbers of somebody
 else's producer one could make that one's next records count as there already.
@@ -19,14 +19,14 @@ from segments.gateway.guard.grpc_call import GrpcCall
 from segments.gateway.guard.request_rights import OVERRULE
 from segments.write.producer_owners import ProducerOwners
 
-RELOOK_S: Final = 5.0
-"""Seconds for which the gateway believes what it has read; then it looks again, and appends go on meanwhile."""
+REFRESH_S: Final = 5.0
+"""Seconds after which an owner is read again; appends continue meanwhile."""
 KNOWN_MAX: Final = 10_000
 """Names that are remembered at once."""
 
 
 class ProducerClaims:
-    """Asked before records of a producer are taken. Runs on the loop's thread."""
+    """Checked before records of a producer are accepted. Runs on the loop's thread."""
 
     def __init__(self, owners: ProducerOwners, clock: Clock, tasks: Tasks) -> None:
         self._owners, self._clock, self._tasks = owners, clock, tasks
@@ -36,14 +36,14 @@ class ProducerClaims:
         """How many are somebody's, about; None: nobody has counted."""
 
     def allows(self, producer: str, call: GrpcCall) -> bool:
-        """Whether it is known to be the caller's. Waits for nothing."""
+        """Whether the producer is known to be the caller's. Does not wait."""
         known = self._known.get(producer)
         if known is None or call.caller is None or known[0] != call.caller.name:
             return False
         now = self._clock.monotonic()
-        if now - known[1] >= RELOOK_S:
+        if now - known[1] >= REFRESH_S:
             self._note(producer, known[0], now)
-            self._tasks.start(self._look(producer), f"look whose producer {producer} is")
+            self._tasks.start(self._refresh(producer), f"look whose producer {producer} is")
         return True
 
     async def require(
@@ -78,8 +78,8 @@ class ProducerClaims:
         self._note(producer, owner, self._clock.monotonic())
         return owner
 
-    async def _look(self, producer: str) -> None:
-        """Read again whose it is. While the store is away, what was read last counts on."""
+    async def _refresh(self, producer: str) -> None:
+        """Read the owner again. While the store is away, the last one read stays valid."""
         with suppress(BookKeeperError, StreamError):
             self._note(producer, await self._owners.owner_of(producer), self._clock.monotonic())
 
@@ -90,7 +90,7 @@ class ProducerClaims:
 
 
 def _overrule(call: GrpcCall, stream: str, producer: str, owner: str) -> None:
-    """Who may administer the stream uses what is others'. Raises: StreamAccessError."""
+    """Check the right to administer, which allows the use of others' producers. Raises: StreamAccessError."""
     try:
         call.require(stream, OVERRULE)
     except StreamAccessError as error:

@@ -81,8 +81,9 @@ async def _published(served: ServedStream, request: pb.PublishRequest, call: Grp
     key = get_key(request.key) if request.HasField("key") else None
     who = "" if call.caller is None else call.caller.name
 
-    def ask(known: AppRecord) -> None:
-        """He publishes in the name of his own, of one that is nobody's, and with the right to administer of any."""
+    def require_app(known: AppRecord) -> None:
+        """Check that the caller may publish for an application: its own, one without an owner, or any with the right to
+        administer."""
         if not known.by or known.by == who:
             return
         try:
@@ -96,7 +97,7 @@ async def _published(served: ServedStream, request: pb.PublishRequest, call: Grp
                 stream=request.stream,
             ) from error
 
-    publisher = await served.stream.publisher_for(who, ask, owner="a gateway, for a batch")
+    publisher = await served.stream.publisher_for(who, require_app, owner="a gateway, for a batch")
     try:
         return await publisher.publish(key, [get_rows(each) for each in request.rows])
     finally:

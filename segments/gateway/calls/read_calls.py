@@ -265,7 +265,7 @@ class _TailSession:
                     if self._failure is not None:
                         raise self._failure
                     if self._seek is not None:
-                        await self._go_elsewhere(reading)
+                        await self._follow_seek(reading)
                         reading = None
                     continue
                 if reading is None or not reading.done():
@@ -299,7 +299,7 @@ class _TailSession:
             return sum(entry.share(a, b) for entry, a, b in batch.slices)
         return sum(len(each.value) + len(each.key or b"") for each in batch.records())
 
-    async def _go_elsewhere(self, reading: asyncio.Task[RecordBatch] | None) -> None:
+    async def _follow_seek(self, reading: asyncio.Task[RecordBatch] | None) -> None:
         """Follow a seek. What was read meanwhile is not sent."""
         if reading is not None:
             reading.cancel()

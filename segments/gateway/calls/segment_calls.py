@@ -46,7 +46,7 @@ class SegmentCalls:
         return (await self._table.get(name)).stream
 
     async def _stream_now(self, name: str) -> Stream:
-        return (await self._table.now(name)).stream
+        return (await self._table.get_fresh(name)).stream
 
     async def list_segments(self, request: pb.ListSegmentsRequest, call: GrpcCall) -> AsyncIterator[pb.SegmentInfo]:
         """The segments, oldest first. What an open one holds is not told."""
@@ -131,11 +131,11 @@ class SegmentCalls:
 
 
 def _own_or_administered(stream: str, call: GrpcCall) -> MayChange:
-    """Asks whether the caller may change a hold: his own, or with the right to administer. One of which nobody knows
-    who put it is nobody's own."""
+    """Checks that the caller may change a hold: its own, or any with the right to administer. A hold of unknown origin
+    is nobody's own."""
 
-    def ask(hold: Hold) -> None:
+    def require_own(hold: Hold) -> None:
         if call.caller is None or not hold.by or hold.by != call.caller.name:
             call.require(stream, OVERRULE)
 
-    return ask
+    return require_own

@@ -119,11 +119,11 @@ class ServedStreams:
         self._config = config
         self._metrics = metrics
         self._tasks = Tasks("streams of the gateway")
-        self._looks = Tasks("names of streams", _told_already)
+        self._finds = Tasks("names of streams", _ignore)
         self._names: dict[str, tuple[str, float]] = {}
         """Name -> id, and when it was looked up."""
         self._streams: dict[str, ServedStream] = {}
-        self._looking: dict[str, asyncio.Task[ServedStream]] = {}
+        self._finding: dict[str, asyncio.Task[ServedStream]] = {}
         self._ended = False
 
     @property
@@ -148,21 +148,21 @@ class ServedStreams:
             served = self._streams[found[0]]
             served.asked_at = now
             return served
-        looking = self._looking.get(name)
+        looking = self._finding.get(name)
         if looking is None:
-            looking = self._looking[name] = self._looks.start(self._look(name), f"look for stream {name}")
-            looking.add_done_callback(lambda _: self._looked(name))
+            looking = self._finding[name] = self._finds.start(self._find(name), f"look for stream {name}")
+            looking.add_done_callback(lambda _: self._on_found(name))
         return await asyncio.shield(looking)
 
-    async def now(self, name: str) -> ServedStream:
+    async def get_fresh(self, name: str) -> ServedStream:
         """The stream that has this name now, for calls that hide, end or remove something: another one may have had it
         a moment ago. Raises: as ``get``."""
-        return await self._look(name)
+        return await self._find(name)
 
-    def _looked(self, name: str) -> None:
-        del self._looking[name]
+    def _on_found(self, name: str) -> None:
+        del self._finding[name]
 
-    async def _look(self, name: str) -> ServedStream:
+    async def _find(self, name: str) -> ServedStream:
         if self._ended:
             raise StreamNotReadyError("this gateway is being stopped: use another one", stream=name)
         try:
@@ -178,7 +178,7 @@ class ServedStreams:
         served = self._streams.get(stream.id)
         if served is None:
             owners = ProducerOwners(stream.client.metadata_store, stream.id, name)
-            claims = ProducerClaims(owners, self._clock, self._looks)
+            claims = ProducerClaims(owners, self._clock, self._finds)
             served = self._streams[stream.id] = ServedStream(stream, self._ownership(stream), now, claims)
         served.stream.found_as(name)
         served.asked_at = now
@@ -208,7 +208,7 @@ class ServedStreams:
         at a stream and what is done about it: a call that comes meanwhile finds it as it was, or makes it anew."""
         for served in list(self._streams.values()):
             if served.ownership.idle_s >= self._config.idle_s:
-                await served.ownership.give_up()
+                await served.ownership.release()
         before = self._clock.monotonic() - max(FORGET_S, self._config.idle_s)
         for name, (_, looked_at) in list(self._names.items()):
             if looked_at < before:
@@ -228,9 +228,9 @@ class ServedStreams:
         ends = [asyncio.ensure_future(served.ownership.end()) for served in self._streams.values()]
         if ends:
             await asyncio.wait(ends)
-        await self._looks.close()
+        await self._finds.close()
         await self._tasks.close()
 
 
-def _told_already(error: BaseException) -> None:
+def _ignore(error: BaseException) -> None:
     """Those who wait for the look have its error."""

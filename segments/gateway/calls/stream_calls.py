@@ -54,7 +54,7 @@ class StreamCalls:
 
     async def get(self, request: pb.GetStreamRequest, call: GrpcCall) -> pb.StreamInfo:
         """What a stream is. Raises: as ``StreamNamespace.open``."""
-        return await self._info(await self._table.now(request.stream))
+        return await self._info(await self._table.get_fresh(request.stream))
 
     async def list(self, request: pb.ListStreamsRequest, call: GrpcCall) -> AsyncIterator[pb.StreamInfo]:
         """The streams that the caller may use, sorted by name."""
@@ -74,7 +74,7 @@ class StreamCalls:
 
     async def update_config(self, request: pb.UpdateConfigRequest, call: GrpcCall) -> pb.StreamInfo:
         """Change settings. Raises: as ``Stream.configure``."""
-        served = await self._table.now(request.stream)
+        served = await self._table.get_fresh(request.stream)
         await served.stream.configure(get_patch(request.settings))
         return await self._info(served)
 
@@ -84,7 +84,7 @@ class StreamCalls:
         async with self._table.room.making(call, request.new_name, was=request.stream):
             await self._table.namespace.rename(request.stream, request.new_name)
         self._table.forget(request.stream)
-        return await self._info(await self._table.now(request.new_name))
+        return await self._info(await self._table.get_fresh(request.new_name))
 
     async def delete(self, request: pb.DeleteStreamRequest, call: GrpcCall) -> pb.Operation:
         """Delete a stream. Raises: as ``StreamNamespace.delete``."""
@@ -110,11 +110,11 @@ class StreamCalls:
 
     async def seal(self, request: pb.SealRequest, call: GrpcCall) -> pb.PositionReply:
         """End a stream for good; sealing again is no change. Raises: as ``Writer.seal``, and GatewayRedirectError."""
-        served = await self._table.now(request.stream)
+        served = await self._table.get_fresh(request.stream)
         try:
             writer = await served.ownership.writer()
             last = await writer.seal()
-            await served.ownership.give_up()
+            await served.ownership.release()
         except StreamSealedError:
             last = (await served.stream.chain()).last_position
         except StreamError as error:

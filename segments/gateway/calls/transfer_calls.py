@@ -64,7 +64,7 @@ class TransferCalls:
         waiting = bytearray()
         async with aclosing(copy.chunks()) as chunks:
             async for chunk in chunks:
-                watch.look()
+                watch.require_ongoing()
                 waiting += chunk
                 if len(waiting) >= CHUNK_BYTES:
                     self._metrics.exported_bytes.add(len(waiting))
@@ -128,7 +128,7 @@ class TransferCalls:
         """The file. Its end shows that it is complete, whoever ended the call. ``counted``: by the caller's rates."""
         watch = _CallWatch(call, self._draining)
         async for request in requests:
-            watch.look()
+            watch.require_ongoing()
             if counted:
                 await call.charge_in_time(1, len(request.chunk))
             self._metrics.imported_bytes.add(len(request.chunk))
@@ -142,8 +142,8 @@ class _CallWatch:
         self._call = call
         self._draining = draining
 
-    def look(self) -> None:
-        """Raises: StreamAccessError, StreamNotReadyError."""
+    def require_ongoing(self) -> None:
+        """Check that the call may continue. Raises: StreamAccessError, StreamNotReadyError."""
         if self._call.ended is not None:
             raise self._call.ended
         if self._draining.is_set():

@@ -204,7 +204,7 @@ class CallGuard:
         Raises:
             UnauthenticatedError: nobody knows who sends it. StreamOverloadedError: its address has too many calls.
         """
-        caller, again = await self._who(facts)
+        caller, again = await self._authenticate(facts)
         self._audit.admitted(caller, host_of(facts.peer))
         if not self.budget.enter(network):
             raise StreamOverloadedError(
@@ -218,7 +218,7 @@ class CallGuard:
             call.bytes.close()
             self.budget.leave(network)
 
-    async def _who(self, facts: CallFacts) -> tuple[Caller | None, Callable[[], Caller | None] | None]:
+    async def _authenticate(self, facts: CallFacts) -> tuple[Caller | None, Callable[[], Caller | None] | None]:
         check = self._caller
         if check is None:
             return None, None
@@ -254,7 +254,7 @@ class CallGuard:
             ) from error
         if request is None:
             raise StreamConfigError("the call ended before its request came")
-        if self._clock.monotonic() > began + LATE_S and (ended := call.look()) is not None:
+        if self._clock.monotonic() > began + LATE_S and (ended := call.recheck()) is not None:
             raise ended
         return request
 
@@ -284,7 +284,7 @@ async def _requests(parser: RequestParser, context: Any, call: GrpcCall, first: 
             first.append(request)
         yield request
         if not parser.answers_each:
-            call.let_go()
+            call.release_oldest()
 
 
 async def _next(parser: RequestParser, context: Any, call: GrpcCall, *, reserve: int = 0) -> Any:
@@ -309,7 +309,7 @@ class OpenCall:
     task: asyncio.Task[object] | None
     is_sending: bool = False
     """Whether a reply is on its way: then the call ends behind it, unless its client does not read."""
-    _told: bool = False
+    _asked_to_end: bool = False
 
     @property
     def ends_ms(self) -> int | None:
@@ -319,10 +319,10 @@ class OpenCall:
     def recheck(self) -> bool:
         """End the call if its credential or a right is gone: at first in good order, then by force. Returns whether it
         may go on."""
-        error = self.call.look()
+        error = self.call.recheck()
         if error is None:
             return True
-        was_told, self._told = self._told, True
+        was_told, self._asked_to_end = self._asked_to_end, True
         if not was_told and self.call.on_end is not None:
             self.call.on_end(error)
         elif self.task is not None and (was_told or not self.is_sending):

@@ -15,9 +15,9 @@ from segments.errors import StreamAccessError, StreamOverloadedError
 from segments.gateway.budget.call_bytes import CallBytes
 
 WAIT_S: Final = 1.0
-"""Seconds after which what waits for its caller's rates is looked at again: a policy may have changed them."""
+"""Seconds after which a call that waits for its caller's rates checks them again: the policy may have changed."""
 
-LEAST_S: Final = 0.001
+WAIT_MIN_S: Final = 0.001
 """The shortest wait, so that one which rounding has left ends."""
 
 NO_LONGER: str = "the credentials of this call are no longer valid"
@@ -51,10 +51,10 @@ class GrpcCall:
     """Has the call end that has to; None for one that is answered at once."""
     _used: dict[tuple[Needs, Resource], None] = field(default_factory=dict)
 
-    def let_go(self) -> None:
+    def release_oldest(self) -> None:
         """Give back the bytes of the oldest request that is not answered."""
         if self.bytes is not None:
-            self.bytes.let_go()
+            self.bytes.release_oldest()
 
     def sees(self, stream: str) -> bool:
         """Whether the caller may know that there is this stream."""
@@ -105,12 +105,12 @@ class GrpcCall:
         while (slower := self.charge(records, size)) is not None:
             if self.ended is not None or slower.after_s is None:
                 raise self.ended or slower
-            await asyncio.sleep(min(max(slower.after_s, LEAST_S), WAIT_S))
-            if (ended := self.look()) is not None:
+            await asyncio.sleep(min(max(slower.after_s, WAIT_MIN_S), WAIT_S))
+            if (ended := self.recheck()) is not None:
                 raise ended
 
-    def look(self) -> CallEndedError | None:
-        """Look anew whether the call may go on; else why not."""
+    def recheck(self) -> CallEndedError | None:
+        """Check the call's credential and rights again. Returns why the call has to end; None if it may continue."""
         if self.ended is not None:
             return self.ended
         try:

@@ -6,10 +6,10 @@
        ^                |                               |
        +--given up------+--another gateway renews------>+ (after a lease: unowned)
 
-A stream that another gateway owns is left to it, and calls are sent there. What is known of the other gateway is old
-after one lease; then the next call makes this gateway look again, and it takes the stream if nobody renews the lease.
-A program with the library takes a stream without a lease. Then it is left alone for a while, and taken back when a call
-wants it.
+Calls for a stream that another gateway owns are redirected there. That knowledge expires after one lease; then the next
+call makes this gateway try to acquire the lease, and it takes the stream if nobody renews it. A program with the
+library takes a stream without a lease. Then the gateway refuses calls for a while, and takes the stream back with a
+later call.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class OwnershipState:
         """Whether this gateway owns the stream."""
         return self._phase is _Phase.HERE
 
-    def ask(self, now: float) -> OwnershipAnswer:
+    def answer(self, now: float) -> OwnershipAnswer:
         """What to do with a call that needs the owner."""
         match self._phase:
             case _Phase.HERE:

@@ -1,4 +1,4 @@
-"""Who appends to one stream, for one gateway: it takes the stream's lease, claims its node, and gives both up.
+"""One gateway's ownership of one stream: it acquires the stream's lease, claims its node, and releases both.
 
 The lease says which gateway answers for a stream, so that calls go to one of them. It protects no record: what was
 appended is protected by the claim of the stream's node, which fences every earlier owner. So the claim need not wait
@@ -118,7 +118,7 @@ class StreamOwnership(Generic[W]):
         attempt = self._attempt
         while True:
             now = self._used = self._clock.monotonic()
-            answer = self._state.ask(now)
+            answer = self._state.answer(now)
             match answer.step:
                 case OwnershipStep.SERVE:
                     assert self._writer is not None
@@ -137,7 +137,7 @@ class StreamOwnership(Generic[W]):
                 case OwnershipStep.TAKE:
                     if self._failure is not None and self._attempt > attempt:
                         raise self._failure
-                    self._begin_to_take()
+                    self._begin_acquiring()
             left = began + self._config.wait_s - self._clock.monotonic()
             try:
                 async with asyncio.timeout(max(left, 0)):
@@ -189,8 +189,8 @@ class StreamOwnership(Generic[W]):
                 if self._lease is lease:
                     self._running = self._tasks.start(after(lease), f"own stream {self.name}")
 
-    async def give_up(self) -> None:
-        """Close the writer in good order, and let the next gateway take the stream. A call takes it again."""
+    async def release(self) -> None:
+        """Close the writer and release the lease. A later call takes the stream again."""
         await self._leave(end=False)
 
     async def end(self) -> None:
@@ -199,25 +199,25 @@ class StreamOwnership(Generic[W]):
 
     # -- taking and losing it ------------------------------------------------------------------------------
 
-    def _begin_to_take(self) -> None:
+    def _begin_acquiring(self) -> None:
         self._attempt += 1
         self._failure = None
         self._state.taking()
         self._changed.clear()
-        self._running = self._tasks.start(self._own(), f"own stream {self.name}")
+        self._running = self._tasks.start(self._acquire(), f"own stream {self.name}")
 
-    def _tell(self) -> None:
-        """Let those who wait look again."""
+    def _notify(self) -> None:
+        """Wake the waiting calls."""
         self._changed.set()
 
-    async def _own(self) -> None:
+    async def _acquire(self) -> None:
         """Take the stream, and keep it until it is lost."""
         lease = self._make_lease()
         try:
             await lease.acquire(LeaseEntry.IF_VACANT)
         except NamespaceOwnedError as error:
             self._state.elsewhere(error.address, self._clock.monotonic())
-            self._tell()
+            self._notify()
             await lease.release()
         except (StreamError, BookKeeperError) as error:
             await self._failed(lease, error)
@@ -234,7 +234,7 @@ class StreamOwnership(Generic[W]):
         self._lease = None
         await lease.release()
         self._state.given_up()
-        self._tell()
+        self._notify()
 
     async def _keep(self, lease: Lease) -> None:
         """Open a writer, and have it until it is lost."""
@@ -249,7 +249,7 @@ class StreamOwnership(Generic[W]):
         self._writer = writer
         self._counts.taken.add()
         self._state.taken()
-        self._tell()
+        self._notify()
         logger.info("this gateway owns stream %s", self.name)
         await self._until_lost(lease, writer)
 
@@ -269,7 +269,7 @@ class StreamOwnership(Generic[W]):
         await self._leave_alone(lease)
 
     async def _leave_alone(self, lease: Lease) -> None:
-        """Somebody has taken the stream: find out who, and leave it to them."""
+        """The stream was taken: find out by whom, and leave it alone."""
         self._counts.lost.add()
         self._lease = None
         lease_lost = asyncio.ensure_future(lease.lost())
@@ -287,7 +287,7 @@ class StreamOwnership(Generic[W]):
             logger.warning("stream %s was taken over by a program, or its writer failed", self.name)
             await lease.release()
             self._state.overtaken(now)
-        self._tell()
+        self._notify()
 
     async def _leave(self, *, end: bool) -> None:
         if end:
@@ -312,4 +312,4 @@ class StreamOwnership(Generic[W]):
             await lease.release()
         if not end:
             self._state.given_up()
-        self._tell()
+        self._notify()

@@ -4,9 +4,9 @@ Every entry says the sequence number of its first record, or of the next one if 
 is noticed at the next good entry, or at the end of the segment, wherever the loss came from.
 
     on_run(first, payloads)   good entries, and gaps between them
-    on_broken(entry, ...)     an entry that nobody can give; what it cost is known at the next good entry
+    on_broken(entry, ...)     an entry that cannot be read; its number of records is known at the next good entry
     on_end(end)               the segment has ended, and its records with it
-    give_up()                 nothing follows for now: a gap whose size is not known yet is told as it is
+    take_unsized_gap()        nothing follows for now: report a gap although its size is not known
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from segments.position import Position
 from segments.record import Gap, GapKind
 
 BEFORE: Final = -1
-"""The slot of the position directly before an entry: where a gap ends whose last slot nobody knows."""
+"""The slot of the position directly before an entry, where a gap with an unknown last slot ends."""
 
 Item: TypeAlias = StoredEntry | LoneEntries | Gap
 
@@ -89,7 +89,7 @@ class EntrySequence:
         return found
 
     def on_broken(self, entry: int, kind: GapKind, why: str) -> None:
-        """Take note that an entry cannot be had."""
+        """An entry cannot be read."""
         self._next_entry = entry + 1
         self._pieces.clear()
         if self._broken is None:
@@ -98,13 +98,13 @@ class EntrySequence:
     def on_end(self, end_seq_no: int | None) -> Gap | None:
         """The segment has ended. ``end_seq_no`` is the number behind its last record; None: unknown."""
         if end_seq_no is None or self.expected is None:
-            return self.give_up()
+            return self.take_unsized_gap()
         gap = self._gap_before(end_seq_no, self._next_entry) if end_seq_no > self.expected else None
         self._broken, self.expected = None, max(end_seq_no, self.expected)
         return gap
 
-    def give_up(self) -> Gap | None:
-        """Tell a gap whose size is not known; None if no entry is broken. Its size counts as told."""
+    def take_unsized_gap(self) -> Gap | None:
+        """The gap of broken entries at the end, of unknown size; None if no entry is broken."""
         if self._broken is None:
             return None
         first, kind, why = self._broken

@@ -1,9 +1,9 @@
-"""Decides where a fetch goes on, what of it is handed out, and which records are missing. Pure.
+"""Decides the next position of a fetch, which records are handed out, and which are missing. Pure.
 
     restart --begin--> next_segment --entered--> on_run … --on_end--> next_segment …
                             |                       |
                             v                       v
-                       wait, or ended      truncated, gone, lost: a gap is told
+                       wait, or ended      truncated, deleted, lost: a gap is reported
 
 A shell finds positions, opens segments and waits.
 """
@@ -26,7 +26,7 @@ class NoSegment(Enum):
     """No segment is to be opened now."""
 
     WAIT = "there is none yet"
-    GO_ON = "one was passed, or this is the end"
+    CONTINUE = "one was passed, or this is the end"
 
 
 class FetchMachine:
@@ -61,7 +61,7 @@ class FetchMachine:
         self.restart(start)
 
     def restart(self, seek: Seek) -> None:
-        """Go on elsewhere; begin() follows. What is ready is dropped."""
+        """Continue at another position; begin() follows. What is ready is dropped."""
         self.ready.clear()
         self.leave()
         self.seek: Seek | None = seek
@@ -83,12 +83,12 @@ class FetchMachine:
         return self.seek if isinstance(self.seek, Position) else self._position
 
     @property
-    def place(self) -> Seek:
-        """The same; before the first fetch the seek with which that begins."""
+    def resume_seek(self) -> Seek:
+        """The next position to fetch; before the first fetch the seek that it begins with."""
         return self._position if self.seek is None else self.seek
 
     def is_truncated(self, chain: StreamChain) -> bool:
-        """Whether the stream begins behind this position by now; pass_truncated() follows."""
+        """Whether this position was truncated; pass_truncated() follows."""
         return self._position < chain.first_position
 
     def missing_before(self, chain: StreamChain) -> int | None:
@@ -99,17 +99,17 @@ class FetchMachine:
         return max(0, chain.begin_seq_no - expected)
 
     def pass_truncated(self, chain: StreamChain, missing: int | None) -> None:
-        """Go to the beginning, and tell that so many records are missing; None: nobody knows how many."""
+        """Continue at the stream's beginning and report a gap of so many records; None: unknown."""
         first, self._position, self._expected = self._position, chain.first_position, chain.begin_seq_no
         if missing != 0:
             self.ready.add([truncated(first, self._position, missing)])
 
     def next_segment(self, chain: StreamChain) -> StreamSegment | NoSegment:
-        """The segment of the next record; entered(), or on_gone(), says what became of it."""
+        """The segment of the next record. entered() or on_ledger_deleted() follows."""
         here = self._position
         if self.stop is not None and here >= self.stop:
             self.ended = True
-            return NoSegment.GO_ON
+            return NoSegment.CONTINUE
         segment = chain.from_number(here.segment)
         if segment is None:
             return NoSegment.WAIT
@@ -117,7 +117,7 @@ class FetchMachine:
             self._position = here = segment.first
         if not segment.is_open and (segment.last is None or here > segment.last):
             self._finish(segment, self._expected if here > segment.first else segment.start_seq_no)
-            return NoSegment.GO_ON
+            return NoSegment.CONTINUE
         if here == segment.first:
             if (gap := lost_before(segment, self._expected)) is not None:
                 self._take([gap])
@@ -134,8 +134,9 @@ class FetchMachine:
         self._sequence = None
 
     def on_run(self, segment: int, first: int, payloads: Sequence[bytes], next_entry: int) -> int | None:
-        """Entries came. Returns None; or the earlier entry at which to read the segment anew, for the first pieces."""
-        sequence = self._read()
+        """Entries came. Returns None, or the earlier entry from which to read again, because a record's first pieces
+        are there."""
+        sequence = self._current_sequence()
         items = sequence.on_run(first, payloads)
         if (earlier := sequence.earlier_entry) is not None:
             self._sequence = EntrySequence(segment, earlier, None, self._base)
@@ -148,12 +149,13 @@ class FetchMachine:
         return None
 
     def on_broken(self, entry: int, kind: GapKind, why: str) -> None:
-        """An entry cannot be had."""
-        self._read().on_broken(entry, kind, why)
+        """An entry cannot be read from any bookie."""
+        self._current_sequence().on_broken(entry, kind, why)
 
-    def tell_broken(self) -> bool:
-        """Tell a broken entry at the end, whose records are not known yet. Returns whether there is one."""
-        gap = self._read().give_up()
+    def report_broken(self) -> bool:
+        """Report a gap for a broken entry at the end, whose number of records is not known. Returns whether there is
+        one."""
+        gap = self._current_sequence().take_unsized_gap()
         if gap is not None:
             self._take([gap])
             self._expected = None
@@ -165,19 +167,19 @@ class FetchMachine:
         self.ended = self.ended or not follows
 
     def on_end(self, segment: StreamSegment, now: StreamSegment | None) -> None:
-        """The segment was read to its end. ``now`` is how the record lists it; None: not any more."""
-        sequence = self._read()
+        """The segment was read to its end. ``now`` is the segment as the node lists it; None: it does not any more."""
+        sequence = self._current_sequence()
         if now is not None and (gap := sequence.on_end(now.end_seq_no)) is not None:
             self._take([gap])
         self.leave()
         self._finish(now or segment, sequence.expected)
 
-    def on_gone(self, segment: StreamSegment, chain: StreamChain) -> bool:
-        """The ledger of the segment does not exist. Returns whether the record, as it is now, still has it open: it
-        will be ended. If the record names it, its records are lost."""
+    def on_ledger_deleted(self, segment: StreamSegment, chain: StreamChain) -> bool:
+        """The segment's ledger was deleted. If the node still lists the segment, its records are reported as lost.
+        Returns whether the node lists it as open: wait until its owner has ended it."""
         now = chain.find(segment.number)
         if self.is_truncated(chain):
-            return False  # a gap of that kind is told
+            return False  # pass_truncated() reports the gap
         if now is None:  # it was dropped: it had no record
             self._position = max(self._position, Position(segment.number + 1, 0, 0))
             if chain.first_position < self._position:
@@ -189,12 +191,12 @@ class FetchMachine:
         self._finish(now, None)
         return False
 
-    def _read(self) -> EntrySequence:
+    def _current_sequence(self) -> EntrySequence:
         assert self._sequence is not None
         return self._sequence
 
     def _finish(self, segment: StreamSegment, expected: int | None) -> None:
-        """Go on behind a segment."""
+        """Continue behind a segment."""
         self._expected = segment.end_seq_no if segment.end_seq_no is not None else expected
         self._position = Position(segment.number + 1, 0, 0)
 

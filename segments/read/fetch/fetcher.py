@@ -1,14 +1,14 @@
 """Fetches a stream's records: from a position on, across segments, to the end or for ever.
 
-A fetcher has at most one ledger open. It learns of new segments from the stream's node, which is watched, and looks
-at it from time to time in any case. What it asks of bookies ahead of its caller is bounded in bytes.
+A fetcher has at most one ledger open. New segments are found by the watch of the stream's node, which is also read
+periodically. Read-ahead is bounded in bytes.
 
     begin --> enter a segment --> read it --> at its confirmed end: wait for entries
                  ^                   |
                  |                   v
-                 +--- go on behind it, once the ledger is closed and the record says completed
+                 +--- the next one, once the ledger is closed and the node lists the segment as completed
 
-A fetch that is cancelled, or times out, loses nothing: the next one goes on at the same record.
+A fetch that is cancelled, or times out, loses nothing: the next one continues at the same record.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from segments.chain import StreamChain, StreamSegment
 from segments.errors import StreamClosedError
 from segments.position import EARLIEST, LATEST, Position
 from segments.read.fetch.fetch_machine import FetchMachine, NoSegment
-from segments.read.fetch.reader_state import busy_until, idle_error
+from segments.read.fetch.reader_state import idle_error, wait_deadline
 from segments.read.options import Parts, ReadOptions
 from segments.read.positions.locator import Locator
-from segments.read.source.segment_feed import BrokenEntry, SegmentFeed, SegmentGoneError
+from segments.read.source.segment_feed import BrokenEntry, SegmentDeletedError, SegmentFeed
 from segments.read.source.stream_source import StreamSource
 from segments.seek import AtCursor, Seek
 
-CROWDED_REST_S: Final = 1.0
-"""Where many streams are followed, one in which nothing happened for so long rests."""
+CROWDED_IDLE_S: Final = 1.0
+"""With many streams followed, a ledger without news for so many seconds is closed until there is some."""
 
-REST_LOOKS: Final = 10
-"""A resting reader looks at its ledger by itself ten times less often than one that waits at an open one."""
+IDLE_CHECK_FACTOR: Final = 10
+"""An idle ledger is checked without news so many times less often than an open one."""
 
 
 class IdleLedger:
-    """A ledger that is not open, because nothing happens in it: one long poll at one bookie and two watches of metadata
-    remain, so that one process can follow ten thousand streams. From the moment at which ``feed`` was read to its
-    confirmed end. Close it."""
+    """A followed ledger that is not open, because it has no news. One long poll at one bookie and two watches of
+    metadata remain, so that one process can follow ten thousand streams. It notices what comes after the confirmed end
+    to which ``feed`` was read. Close it."""
 
-    __slots__ = ("_chain", "_quiet", "_told", "_waiter")
+    __slots__ = ("_chain", "_news", "_quiet", "_waiter")
 
     def __init__(self, source: StreamSource, feed: SegmentFeed, look_s: float) -> None:
         self._chain = source.chain
-        self._told = False
+        self._news = False
         self._waiter: asyncio.Future[None] | None = None
         """Of the present wait. A wait that ends by time or cancellation cancels it, so each has its own."""
         handle = feed.handle
@@ -53,42 +53,42 @@ class IdleLedger:
             handle.id,
             handle.metadata,
             feed.next_entry - 1,
-            self._tell,
-            asyncio.get_running_loop().time() + REST_LOOKS * look_s,
+            self._on_news,
+            asyncio.get_running_loop().time() + IDLE_CHECK_FACTOR * look_s,
         )
 
     @property
-    def is_over(self) -> bool:
+    def has_news(self) -> bool:
         """Whether there is a reason to open the ledger again."""
-        return self._told or self._chain.is_doubtful
+        return self._news or self._chain.is_stale
 
     def wait(self, until: float) -> Awaitable[None]:
-        """Wait until the rest is over, or the loop's time is ``until``."""
+        """Wait until there is news, or the loop's time is ``until``."""
         self._waiter = asyncio.get_running_loop().create_future()
         return self._chain.changed_or(self._waiter, until)
 
     def close(self) -> None:
-        """End the rest. Idempotent."""
+        """Stop waiting for news. Idempotent."""
         self._quiet.close()
 
-    def _tell(self) -> None:
-        self._told = True
+    def _on_news(self) -> None:
+        self._news = True
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
 
 class StreamFetcher:
-    """Fetches for one reader. ``parts`` is asked once per beginning which records to hand out; None: all."""
+    """Fetches for one reader. ``parts`` is called at each beginning and chooses the records to hand out; None: all."""
 
     __slots__ = (
         "_chain",
+        "_choose_parts",
         "_closed",
         "_following",
+        "_idle",
         "_last_news",
         "_locator",
-        "_make_parts",
         "_options",
-        "_resting",
         "_source",
         "feed",
         "machine",
@@ -105,12 +105,12 @@ class StreamFetcher:
         self._source = source
         self._locator = locator
         self._options = options
-        self._make_parts = parts
+        self._choose_parts = parts
         self.machine = FetchMachine(start)
-        """What was fetched, and where it goes on."""
+        """What was fetched, and the next position."""
         self._chain: StreamChain | None = None
-        """The record as this fetcher has last looked at it."""
-        self._resting: IdleLedger | None = None
+        """The stream's node as this fetcher last used it."""
+        self._idle: IdleLedger | None = None
         self._closed = False
         self._following = False
         self._last_news: float | None = None
@@ -133,7 +133,7 @@ class StreamFetcher:
         if not self._following:
             self._ensure_open()
             self._following = True
-            self._source.chain.use()
+            self._source.chain.acquire()
         if self._last_news is None:
             self._last_news = loop.time()
         machine = self.machine
@@ -144,8 +144,8 @@ class StreamFetcher:
             if machine.seek is not None:
                 await self._begin(machine.seek)
                 continue
-            if self._resting is not None:
-                if not await self._rest_on(self._resting, until):
+            if self._idle is not None:
+                if not await self._wait_idle(self._idle, until):
                     return False
                 continue
             chain = await self._source.chain.current()
@@ -164,7 +164,7 @@ class StreamFetcher:
         return True
 
     async def seek(self, seek: Seek) -> None:
-        """Go on elsewhere. What is ready is dropped."""
+        """Continue at another position. What is ready is dropped."""
         self._ensure_open()
         await self._leave_segment()
         self.machine.restart(seek)
@@ -179,9 +179,9 @@ class StreamFetcher:
         if self._following:
             self._following = False
             self._source.chain.wake()
-            self._source.chain.let_go()
+            self._source.chain.release()
 
-    # -- where ----------------------------------------------------------------------------------------------
+    # -- steps ----------------------------------------------------------------------------------------------
 
     async def _begin(self, seek: Seek) -> None:
         """Find where to begin and to stop."""
@@ -199,15 +199,15 @@ class StreamFetcher:
             cursor_seq_no, position = await self._locator.find_cursor(seek.name)
         else:
             position = await self._locator.find(seek)
-        parts = None if self._make_parts is None else self._make_parts()
+        parts = None if self._choose_parts is None else self._choose_parts()
         self.machine.begin(position, stop=stop, parts=parts, cursor_seq_no=cursor_seq_no)
         self._chain = None
 
     async def _pass_truncated(self, chain: StreamChain) -> None:
-        """The stream begins behind this reader's position by now: tell the gap and go to the beginning."""
+        """The stream was truncated beyond this reader's position: report a gap and continue at the beginning."""
         missing = self.machine.missing_before(chain)
         if missing is None:
-            missing = await self._locator.hidden_from(chain, self.machine.position)
+            missing = await self._locator.count_hidden(chain, self.machine.position)
         await self._leave_segment()
         self.machine.pass_truncated(chain, missing)
 
@@ -215,10 +215,10 @@ class StreamFetcher:
         """Open the segment of the next record. False: there is none, and none came in time."""
         segment = self.machine.next_segment(chain)
         if isinstance(segment, NoSegment):
-            return segment is NoSegment.GO_ON or await self._wait_for_chain(chain, until)
+            return segment is NoSegment.CONTINUE or await self._wait_for_chain(chain, until)
         handle = await self._source.open_segment(segment)
         if handle is None:
-            await self._on_segment_gone(segment)
+            await self._on_ledger_deleted(segment)
             return True
         self.feed = SegmentFeed(
             self._source,
@@ -243,17 +243,17 @@ class StreamFetcher:
         await self._source.chain.changed(self._deadline(min(until, look)))
         self._check_idle()
         if loop.time() >= look:
-            self._source.chain.doubt()
+            self._source.chain.invalidate()
         return True
 
     async def _read_segment(self, feed: SegmentFeed, until: float) -> bool:
-        """Take what the segment has. False: it has nothing new, and nothing came in time."""
+        """Take the segment's next run. False: nothing new came in time."""
         try:
             run = await feed.run()
             if run is None:
                 return await self._at_end_of_feed(feed, until)
-        except SegmentGoneError:
-            await self._on_segment_gone(feed.segment)
+        except SegmentDeletedError:
+            await self._on_ledger_deleted(feed.segment)
             return True
         if isinstance(run, BrokenEntry):
             self.machine.on_broken(run.entry, run.kind, run.why)
@@ -264,75 +264,75 @@ class StreamFetcher:
         return True
 
     async def _at_end_of_feed(self, feed: SegmentFeed, until: float) -> bool:
-        """Everything that is confirmed was taken: go on behind the segment, wait, or end."""
+        """Everything confirmed was taken: go to the next segment, wait, or end."""
         segment = feed.segment
         if feed.has_ended:
             return await self._leave_ended(segment, until)
         loop, options = asyncio.get_running_loop(), self._options
         if not options.follow:
             before = feed.confirmed
-            await feed.ask()
+            await feed.refresh_end()
             if feed.confirmed == before and not feed.has_ended:
-                self.machine.tell_broken()
+                self.machine.report_broken()
                 self.machine.on_confirmed_end(follows=False)
             return True
         self.machine.on_confirmed_end(follows=True)
-        if self.machine.tell_broken():
+        if self.machine.report_broken():
             return True
         if loop.time() >= until:
             return False
         assert self._last_news is not None
         crowded = self._source.is_crowded and feed.next_entry > 0
-        rest_at = self._last_news + (min(CROWDED_REST_S, options.rest_after_s) if crowded else options.rest_after_s)
+        rest_at = self._last_news + (min(CROWDED_IDLE_S, options.rest_after_s) if crowded else options.rest_after_s)
         if loop.time() >= rest_at:
-            self._resting = IdleLedger(self._source, feed, options.look_s)
+            self._idle = IdleLedger(self._source, feed, options.look_s)
             await self._close_feed()
         elif not await feed.wait(self._deadline(min(until, rest_at))):
             self._check_idle()
         return True
 
-    async def _rest_on(self, rest: IdleLedger, until: float) -> bool:
-        """Wait for a hint that the ledger is worth opening again. False: none came in time."""
-        if rest.is_over:
-            self._end_rest()
+    async def _wait_idle(self, idle: IdleLedger, until: float) -> bool:
+        """Wait for news of an idle ledger. False: none came in time."""
+        if idle.has_news:
+            self._leave_idle()
             return True
         if asyncio.get_running_loop().time() >= until:
             return False
-        await rest.wait(self._deadline(until))
-        if not rest.is_over:
+        await idle.wait(self._deadline(until))
+        if not idle.has_news:
             self._check_idle()
         return True
 
-    def _end_rest(self) -> None:
-        rest, self._resting = self._resting, None
-        if rest is not None:
-            rest.close()
+    def _leave_idle(self) -> None:
+        idle, self._idle = self._idle, None
+        if idle is not None:
+            idle.close()
 
     async def _leave_ended(self, segment: StreamSegment, until: float) -> bool:
-        """The segment's ledger is closed and read. Once the record says so too, the segment is finished."""
+        """The segment's ledger is closed and read. The segment is finished once the node lists it as completed."""
         chain = await self._source.chain.current()
         now = chain.find(segment.number)
         if now is not None and now.is_open:
             chain = await self._source.chain.current(fresh=True)
             now = chain.find(segment.number)
         if now is not None and now.is_open:
-            self.machine.tell_broken()
+            self.machine.report_broken()
             return len(self.machine.ready) > 0 or await self._wait_for_chain(chain, until)
         self.machine.on_end(segment, now)
         await self._leave_segment()
         return True
 
-    async def _on_segment_gone(self, segment: StreamSegment) -> None:
+    async def _on_ledger_deleted(self, segment: StreamSegment) -> None:
         """The ledger of a segment does not exist."""
         await self._leave_segment()
         chain = await self._source.chain.current(fresh=True)
-        if self.machine.on_gone(segment, chain):
+        if self.machine.on_ledger_deleted(segment, chain):
             await self._wait_for_chain(chain, asyncio.get_running_loop().time() + self._options.look_s)
         else:
             self._chain = None
 
     async def _leave_segment(self) -> None:
-        self._end_rest()
+        self._leave_idle()
         await self._close_feed()
 
     async def _close_feed(self) -> None:
@@ -342,7 +342,7 @@ class StreamFetcher:
             await feed.close()
 
     def _deadline(self, until: float) -> float:
-        return busy_until(until, self._last_news, self._options.idle_error_s)
+        return wait_deadline(until, self._last_news, self._options.idle_error_s)
 
     def _check_idle(self) -> None:
         now = asyncio.get_running_loop().time()

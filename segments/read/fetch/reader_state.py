@@ -54,8 +54,8 @@ class ReaderState:
     """In a sentence."""
 
 
-def silence(chain: StreamChain) -> str:
-    """Why nothing comes to a reader that has everything, in a sentence."""
+def idle_reason(chain: StreamChain) -> str:
+    """Why a reader at the end gets nothing, in a sentence."""
     opened = chain.open_segment
     if opened is None:
         return "no segment is open: nobody writes to the stream"
@@ -88,7 +88,7 @@ async def lag_at(source: StreamSource, locator: Locator, seek: Seek, last_append
 
 @dataclass(frozen=True, slots=True)
 class ReaderCondition:
-    """What a reader knows of itself, and the questions that tell the rest."""
+    """A reader's own state, from which :meth:`query` finds out what the reader is doing."""
 
     source: StreamSource
     feed: SegmentFeed | None
@@ -97,8 +97,9 @@ class ReaderCondition:
     ended: bool
     last_news: float | None
 
-    async def look(self) -> ReaderState:
-        """Ask metadata and bookies. Raises: StreamNotFoundError."""
+    async def query(self) -> ReaderState:
+        """Find out what the reader is doing, by requests to the metadata store and bookies. Raises:
+        StreamNotFoundError."""
         if self.ended:
             return self._state(Activity.ENDED, "no record follows")
         try:
@@ -133,7 +134,7 @@ class ReaderCondition:
                     await handle.close()
             except StreamUnavailableError as error:
                 return self._state(Activity.STUCK, f"the bookies of segment {opened} do not answer: {error}")
-        return self._state(Activity.IDLE, silence(chain))
+        return self._state(Activity.IDLE, idle_reason(chain))
 
     def _state(self, activity: Activity, reason: str) -> ReaderState:
         now = asyncio.get_running_loop().time()
@@ -143,8 +144,8 @@ class ReaderCondition:
 _ROUNDING_S = 1e-6
 
 
-def busy_until(until: float, news: float | None, idle_s: float | None) -> float:
-    """When to stop waiting: at ``until``, but not behind the moment at which the reader counts as idle.
+def wait_deadline(until: float, news: float | None, idle_s: float | None) -> float:
+    """The end of a wait: ``until``, or the time at which the reader counts as idle, if that is earlier.
 
     ``news`` is when something came last; None: nothing was asked for yet. ``idle_s``: None, if it never counts as idle.
     """
@@ -154,7 +155,7 @@ def busy_until(until: float, news: float | None, idle_s: float | None) -> float:
 def idle_error(
     stream: str, position: Position, now: float, news: float | None, idle_s: float | None
 ) -> ReaderIdleError | None:
-    """What to raise if the reader counts as idle now."""
+    """The error to raise if the reader counts as idle now; None if it does not."""
     if idle_s is None or news is None or now - news < idle_s - _ROUNDING_S:
         return None
     text = f"nothing came from stream {stream} for {idle_s:g} s; Reader.state() tells whether it is idle or stuck"

@@ -1,7 +1,6 @@
 """Finds positions in a stream: the position of a seek, the number of a position, the end.
 
-The stream's node tells which segment; inside of it a footer tells which entries, and without one the entries are
-searched by halving.
+The segment is found by the stream's node, the entry by the segment's footer, or without one by a binary search.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ class Locator:
                     return (await self.end(chain)).position
                 if seek <= EARLIEST:
                     return chain.first_position
-                return await self._seen(seek, chain)
+                return await self._visible(seek, chain)
             case AtCursor():
                 return (await self.find_cursor(seek.name))[1]
             case AtSeqNo():
@@ -102,11 +101,11 @@ class Locator:
         if position == LATEST:
             return (await self.end(chain)).seq_no
         if position < chain.first_position:
-            position = chain.first_position if position <= EARLIEST else await self._seen(position, chain)
+            position = chain.first_position if position <= EARLIEST else await self._visible(position, chain)
         return await self._number_at(chain, position)
 
-    async def hidden_from(self, chain: StreamChain, position: Position) -> int | None:
-        """How many records from ``position`` on readers do not see any more; None if nobody can tell.
+    async def count_hidden(self, chain: StreamChain, position: Position) -> int | None:
+        """How many records from ``position`` on were truncated; None if that is unknown.
 
         Raises: StreamUnavailableError.
         """
@@ -120,14 +119,14 @@ class Locator:
         except (PositionTruncatedError, StreamCorruptError):
             return None
 
-    async def _seen(self, position: Position, chain: StreamChain) -> Position:
+    async def _visible(self, position: Position, chain: StreamChain) -> Position:
         """The position, or the first one that readers see if no record from it on was truncated.
 
         Raises: PositionTruncatedError. StreamUnavailableError.
         """
         if position >= chain.first_position:
             return position
-        if await self.hidden_from(chain, position) == 0:
+        if await self.count_hidden(chain, position) == 0:
             return chain.first_position
         raise self._truncated(position, chain)
 

@@ -4,8 +4,8 @@
     wait(t)     a long poll: until entries are confirmed, the ledger is closed, or the time is over
     has_ended   the ledger is closed, and everything in it was handed out
 
-An entry that no bookie can give is reported as broken, and the next run begins behind it. A bookie that does not answer
-is asked again, with growing pauses; no run is lost if a caller is cancelled.
+An entry that no bookie has, or has intact, is reported as broken, and the next run begins behind it. Reads that fail
+for other reasons are repeated with growing pauses. No run is lost if a caller is cancelled.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class EntryRun(NamedTuple):
 
 
 class BrokenEntry(NamedTuple):
-    """An entry that must exist and that nobody can give."""
+    """An entry that must exist, and that no bookie has intact."""
 
     entry: int
     kind: GapKind
     why: str
 
 
-class SegmentGoneError(Exception):
+class SegmentDeletedError(Exception):
     """The segment's ledger was deleted. Inside of this package only."""
 
 
@@ -55,12 +55,12 @@ class SegmentFeed:
 
     __slots__ = (
         "_ahead",
-        "_came",
+        "_failing_since",
         "_patience_s",
+        "_polled",
         "_runs",
         "_singly",
         "_source",
-        "_tries_since",
         "handle",
         "next_entry",
         "segment",
@@ -82,9 +82,9 @@ class SegmentFeed:
         self._runs: AsyncGenerator[tuple[int, Sequence[bytes]], None] | None = None
         self._singly = False
         """Read the next entry by itself: the run that begins with it failed."""
-        self._came: tuple[int, bytes] | None = None
+        self._polled: tuple[int, bytes] | None = None
         """An entry that came with a long poll."""
-        self._tries_since: float | None = None
+        self._failing_since: float | None = None
         """Since when no read has succeeded."""
         self.segment = segment
         self.handle = handle
@@ -103,11 +103,11 @@ class SegmentFeed:
     @property
     def stuck_s(self) -> float:
         """For how many seconds reads have failed."""
-        return 0.0 if self._tries_since is None else asyncio.get_running_loop().time() - self._tries_since
+        return 0.0 if self._failing_since is None else asyncio.get_running_loop().time() - self._failing_since
 
     def restart(self, entry: int) -> None:
-        """Go on at another entry."""
-        self._runs, self._came, self.next_entry = None, None, entry
+        """Continue at another entry."""
+        self._runs, self._polled, self.next_entry = None, None, entry
 
     async def run(self) -> EntryRun | BrokenEntry | None:
         """The next confirmed entries, or the next entry if it is broken; None if none is confirmed now.
@@ -121,7 +121,7 @@ class SegmentFeed:
             try:
                 found = await self._run()
             except NoSuchLedgerError as error:
-                raise SegmentGoneError from error
+                raise SegmentDeletedError from error
             except (CorruptionError, DataMissingError) as error:
                 if not self._singly:
                     self._singly = True
@@ -132,46 +132,46 @@ class SegmentFeed:
                 return BrokenEntry(self.next_entry - 1, kind, str(error))
             except BookKeeperError as error:
                 now = asyncio.get_running_loop().time()
-                self._tries_since = self._tries_since or now
-                if not error.retryable or now - self._tries_since >= self._patience_s:
+                self._failing_since = self._failing_since or now
+                if not error.retryable or now - self._failing_since >= self._patience_s:
                     name = self._source.name
                     raise stream_error(error, f"reading segment {self.segment} of stream {name}", name) from error
                 _log.debug("reading segment %s of stream %s: %s", self.segment, self._source.name, error)
                 await asyncio.sleep(next(delays))
             else:
-                self._tries_since = None
+                self._failing_since = None
                 return found
 
     async def _run(self) -> EntryRun | None:
         first, last = self.next_entry, self.handle.last_add_confirmed
         if first > last:
             return None
-        if self._came is not None:
-            entry, payload = self._came
-            self._came = None
+        if self._polled is not None:
+            entry, payload = self._polled
+            self._polled = None
             if entry == first:
-                return self._got(first, [payload])
+                return self._advance(first, [payload])
         if self._singly:
-            run = self._got(first, [await self.handle.read_entry(first)])
+            run = self._advance(first, [await self.handle.read_entry(first)])
             self._singly = False
             return run
         if self._runs is None:
             if at_hand := self.handle.take_ready(first):
-                return self._got(first, at_hand)
+                return self._advance(first, at_hand)
             self._runs = self.handle.read_batches(first, last, ahead_bytes=self._ahead)
         runs, self._runs = self._runs, None  # a run that fails, or is cancelled, ends the generator
         found = await anext(runs, None)
         if found is not None:
             self._runs = runs
-            return self._got(*found)
+            return self._advance(*found)
         return None if self.next_entry > self.handle.last_add_confirmed else await self._run()
 
-    def _got(self, first: int, payloads: Sequence[bytes]) -> EntryRun:
+    def _advance(self, first: int, payloads: Sequence[bytes]) -> EntryRun:
         self.next_entry = first + len(payloads)
         return EntryRun(first, payloads)
 
-    async def ask(self) -> None:
-        """Ask the bookies how far the ledger may be read, and the store whether it is closed.
+    async def refresh_end(self) -> None:
+        """Read the last add confirmed from the bookies, and from the store whether the ledger is closed.
 
         Raises:
             SegmentGoneError. StreamUnavailableError.
@@ -179,7 +179,7 @@ class SegmentFeed:
         try:
             await self.handle.read_last_add_confirmed()
         except NoSuchLedgerError as error:
-            raise SegmentGoneError from error
+            raise SegmentDeletedError from error
         except BookKeeperError as error:
             name = self._source.name
             raise stream_error(error, f"asking how far segment {self.segment} of stream {name} goes", name) from error
@@ -198,12 +198,12 @@ class SegmentFeed:
                     self.next_entry, timeout_ms=max(1, int(left * 1000)) if left < inf else 1 << 31
                 )
                 if entry is not None:
-                    self._came = (entry.entry_id, entry.payload)
+                    self._polled = (entry.entry_id, entry.payload)
                 return confirmed >= self.next_entry or self.handle.closed
         except NoSuchLedgerError as error:
-            raise SegmentGoneError from error
+            raise SegmentDeletedError from error
         except (CorruptionError, DataMissingError):
-            return True  # the run tells which entry it is
+            return True  # run() finds out which entry it is
         except BookKeeperError as error:
             if error.retryable:
                 return self.handle.last_add_confirmed >= self.next_entry

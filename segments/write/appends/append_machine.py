@@ -21,14 +21,14 @@ from segments.record import Record
 from segments.write.appends.grouping import RECORD_COST, Group, Grouping, Linger, ProducerRun, Promise, Send, split
 from segments.write.appends.record_checks import checked, record_size
 
-EASY_BYTES: Final = 64 * 1024
-"""A value up to this size may be the last of an entry that is nearly full; a larger one is looked at first."""
+FAST_PATH_BYTES: Final = 64 * 1024
+"""Values up to this size take the writer's fast path: they fit behind any entry that is not full."""
 
 GROUP_MAX: Final = BODY_MAX - 16 * 1024
 """What fits into an entry for certain, with the columns' own bytes."""
 
-REFUSE: Final = -1
-"""No value is easy: the writer is full, or at its end."""
+NO_FAST_PATH: Final = -1
+"""No value takes the fast path: the writer is full, or has ended."""
 
 ProducerRecords = tuple[str, int, int]
 """A producer, its epoch, and the sequence number of the first record."""
@@ -43,13 +43,13 @@ class AppendMachine:
         "_grouping",
         "_stream",
         "_under_way",
-        "cuts",
-        "easy",
+        "cut_count",
+        "fast_path_max",
         "group",
         "last_txid",
         "limit",
         "records_max",
-        "settles",
+        "settled_count",
     )
 
     def __init__(self, stream: str, config: StreamConfig, last_txid: int | None) -> None:
@@ -62,13 +62,13 @@ class AppendMachine:
         self._grouping = Grouping(config.flush.linger_ms / 1000)
         self._under_way = 0
         """Bytes of groups that were cut and are not settled."""
-        self.cuts = self.settles = 0
+        self.cut_count = self.settled_count = 0
         """How many groups were cut, and are settled; they are in the order in which they were cut."""
         self.group = Group(self._group_bytes)
         """What is being gathered."""
-        self.easy = REFUSE
-        """A value up to this size, without a transaction id, is added to ``group`` by the writer itself, which saves a
-        call for each."""
+        self.fast_path_max = NO_FAST_PATH
+        """A value up to this size, without a transaction id, is added to ``group`` by the writer itself, without a call
+        of this machine."""
         self.last_txid = last_txid
         """The greatest transaction id that was appended."""
         self.admit()
@@ -81,7 +81,7 @@ class AppendMachine:
     @property
     def pending(self) -> int:
         """Groups of appends that are not settled: those under way, and the one that is being gathered."""
-        return self.cuts - self.settles + bool(self.group.items)
+        return self.cut_count - self.settled_count + bool(self.group.items)
 
     @property
     def is_full(self) -> bool:
@@ -94,12 +94,12 @@ class AppendMachine:
         return self.group.room <= 0 or len(self.group.items) >= self.records_max
 
     def refuse(self) -> None:
-        """Nothing is easy until admit()."""
-        self.easy = REFUSE
+        """Switch the fast path off until admit()."""
+        self.fast_path_max = NO_FAST_PATH
 
     def admit(self) -> None:
-        """Take appends again."""
-        self.easy = min(EASY_BYTES, self._config.limits.record_bytes)
+        """Switch the fast path on."""
+        self.fast_path_max = min(FAST_PATH_BYTES, self._config.limits.record_bytes)
 
     def overloaded(self) -> StreamOverloadedError:
         """What to raise where there is no room."""
@@ -185,25 +185,25 @@ class AppendMachine:
         """What was gathered becomes an entry; nothing, if nothing was gathered."""
         return [self._cut()] if self.group.items else []
 
-    def when(self, under_way: int) -> Send | Linger:
+    def send_time(self, under_way: int) -> Send | Linger:
         """When what is gathered is sent, while so many entries are not durable."""
-        return self._grouping.when(under_way)
+        return self._grouping.send_time(under_way)
 
     def on_sent(self, group: Group, under_way: int) -> None:
         """A group is sent, while so many entries are not durable."""
         self._grouping.on_cut(len(group.items), under_way)
 
     def on_settled(self, group: Group) -> None:
-        """Everybody who waits for this group was told what became of it."""
+        """Every caller of this group has its result."""
         self._under_way -= group.bytes
-        self.settles += 1
+        self.settled_count += 1
 
     def _cut(self) -> Group:
         group, self.group = self.group, Group(self._group_bytes)
         self._under_way += group.size - group.room
-        self.cuts += 1
+        self.cut_count += 1
         if self._under_way >= self.limit:
-            self.easy = REFUSE
+            self.fast_path_max = NO_FAST_PATH
         return group
 
     def _make_room(self, size: int) -> list[Group]:
@@ -250,6 +250,6 @@ class AppendMachine:
 
     def validate_state(self) -> None:
         """What must hold between any two calls. For tests."""
-        assert 0 <= self.settles <= self.cuts and self._under_way >= 0
+        assert 0 <= self.settled_count <= self.cut_count and self._under_way >= 0
         assert self.group.room > 0 and self.group.columns is None
-        assert self._under_way == 0 or self.settles < self.cuts
+        assert self._under_way == 0 or self.settled_count < self.cut_count

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 RECORD_COST: Final = 8
 """What a record adds to an entry beside its value."""
 
-PLENTY: Final = 4
+GATHER_UNDER_WAY: Final = 4
 """With so many entries under way a group that is not full waits until one of them is durable."""
 
-ALONE: Final = 8
+LONE_APPENDS: Final = 8
 """After so many groups of a single append, each with nothing under way, the next one is sent at once and not at the end
 of its turn: the caller has no other to send with it."""
 
@@ -143,13 +143,13 @@ class Grouping:
         self.linger_s = linger_s
         self._in_a_row = 0
 
-    def when(self, under_way: int) -> Send | Linger:
+    def send_time(self, under_way: int) -> Send | Linger:
         """The first append of a group has come, and ``under_way`` entries are not durable yet."""
-        if not under_way and self._in_a_row >= ALONE:
+        if not under_way and self._in_a_row >= LONE_APPENDS:
             return Send.NOW
         if self.linger_s:
             return Linger(self.linger_s)
-        return Send.AT_THE_TURN if under_way < PLENTY else Send.ON_PROGRESS
+        return Send.AT_THE_TURN if under_way < GATHER_UNDER_WAY else Send.ON_PROGRESS
 
     def on_cut(self, records: int, under_way: int) -> None:
         """A group with so many records was made an entry, while ``under_way`` entries were not durable."""

@@ -122,11 +122,11 @@ class LedgerAllocator:
             self._handed_over = False
             raise
 
-    def taken(self) -> None:
+    def mark_used(self) -> None:
         """The ledger is in a segment."""
         self._ready, self._handed_over = None, False
 
-    def returned(self) -> None:
+    def give_back(self) -> None:
         """The segment was not started, as far as is known; the next one gets the same ledger."""
         self._handed_over = False
 

@@ -40,8 +40,8 @@ class OpenSegment(Generic[F]):
         on_failed: Callable[[OpenSegment[F], BookKeeperError], None],
         on_broken: Callable[[BaseException], None],
     ) -> None:
-        """``on_broken`` is told of an append that failed with anything but a BookKeeperError, which is a bug: nobody
-        knows what the ledger has."""
+        """``on_broken`` is called for an append that failed with anything but a BookKeeperError, which is a bug: what
+        the ledger holds is unknown then."""
         self.handle = handle
         self.number = number
         """Of the segment."""
@@ -55,20 +55,20 @@ class OpenSegment(Generic[F]):
         self._held: deque[bytes] = deque()
         """Payloads for which the ledger's writer has no room."""
         self._waiting: asyncio.Task[None] | None = None
-        self._quiet: asyncio.Future[None] | None = None
-        self._given_up = False
+        self._all_durable: asyncio.Future[None] | None = None
+        self._abandoned = False
 
     def send(self, flight: F) -> None:
-        """Append an entry. What becomes of it is reported, never inside this call."""
+        """Append an entry. Its result is reported later, never inside this call."""
         flight.entry = self.next_entry
         self.next_entry += 1
         self.flights.append(flight)
         if self._held or self.failure is not None:
             self._held.append(flight.payload)
         else:
-            self._give(flight.payload)
+            self._append(flight.payload)
 
-    def _give(self, payload: bytes) -> None:
+    def _append(self, payload: bytes) -> None:
         try:
             self.handle.append_nowait(payload).add_done_callback(self._done)
         except TooManyRequestsError:
@@ -80,13 +80,13 @@ class OpenSegment(Generic[F]):
 
     async def _wait_for_room(self) -> None:
         try:
-            while self._held and not self._given_up:
+            while self._held and not self._abandoned:
                 await self.handle.room()
                 payload = self._held[0]
                 self.handle.append_nowait(payload).add_done_callback(self._done)
                 self._held.popleft()
         except TooManyRequestsError:
-            pass  # someone else was faster; below it begins again
+            pass  # another append took the room; wait again below
         except BookKeeperError as error:
             self.fail(error)
         except Exception as error:
@@ -94,7 +94,7 @@ class OpenSegment(Generic[F]):
             return
         finally:
             self._waiting = None
-        if self._held and self.failure is None and not self._given_up:
+        if self._held and self.failure is None and not self._abandoned:
             self._waiting = asyncio.get_running_loop().create_task(self._wait_for_room())
 
     def _done(self, appended: asyncio.Future[EntryId]) -> None:
@@ -102,7 +102,7 @@ class OpenSegment(Generic[F]):
             return
         error = appended.exception()
         if error is None:
-            if self._given_up:
+            if self._abandoned:
                 return  # the recovered ledger decides
             flight = self.flights.popleft()
             flight.payload = b""
@@ -116,35 +116,35 @@ class OpenSegment(Generic[F]):
 
     def fail(self, error: BookKeeperError) -> None:
         """The ledger takes no more entries; those under way have an unknown outcome."""
-        if self.failure is None and not self._given_up:
+        if self.failure is None and not self._abandoned:
             self.failure = error
             self._on_failed(self, error)
             self._wake(error)
 
     def _wake(self, error: BookKeeperError | None) -> None:
-        quiet, self._quiet = self._quiet, None
+        quiet, self._all_durable = self._all_durable, None
         if quiet is not None and not quiet.done():
             if error is None:
                 quiet.set_result(None)
             else:
                 quiet.set_exception(error)
 
-    async def quiet(self) -> None:
+    async def wait_until_durable(self) -> None:
         """Wait until everything that was sent is durable. Raises: the BookKeeperError that ended the ledger."""
         if self.failure is not None:
             raise self.failure
         if self.flights:
-            if self._quiet is None:
-                self._quiet = asyncio.get_running_loop().create_future()
-                self._quiet.add_done_callback(_looked_at)
-            await asyncio.shield(self._quiet)
+            if self._all_durable is None:
+                self._all_durable = asyncio.get_running_loop().create_future()
+                self._all_durable.add_done_callback(_mark_read)
+            await asyncio.shield(self._all_durable)
 
-    async def give_up(self) -> deque[F]:
+    async def abandon(self) -> deque[F]:
         """Report nothing more, and leave the ledger to a recovery. Returns the entries of unknown outcome, in order.
 
         The caller takes out each one that it settles: giving up again returns those that are left.
         """
-        self._given_up = True
+        self._abandoned = True
         if self._waiting is not None:
             self._waiting.cancel()
         self._held.clear()
@@ -153,6 +153,6 @@ class OpenSegment(Generic[F]):
         return self.flights
 
 
-def _looked_at(quiet: asyncio.Future[None]) -> None:
+def _mark_read(quiet: asyncio.Future[None]) -> None:
     if not quiet.cancelled():
         quiet.exception()

@@ -1,6 +1,6 @@
-"""Hands appends to their machine, sends the groups that it cuts, and lets those who wait for room go on in their order.
+"""Hands appends to their machine, sends the groups that it cuts, and admits waiting callers in their order.
 
-What a group becomes, and when it is durable, is the business of :mod:`segments.write.output.entry_output`.
+:mod:`segments.write.output.entry_output` writes the groups and resolves their futures.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from segments.write.state.stream_owner import error_for_caller
 
 
 class _Waiting(NamedTuple):
-    """Someone who waits for room, to submit something or only to know."""
+    """A caller that waits for room; ``submit`` is its append, None if it only waits."""
 
     waiter: asyncio.Future[Any]
     submit: Callable[[], asyncio.Future[AppendResult]] | None
@@ -58,7 +58,7 @@ class AppendQueue:
     @property
     def has_room(self) -> bool:
         """Whether submit() would take a record."""
-        return self.machine.easy >= 0 or self.closed
+        return self.machine.fast_path_max >= 0 or self.closed
 
     @property
     def closed(self) -> bool:
@@ -138,9 +138,9 @@ class AppendQueue:
 
     async def until_settled(self) -> None:
         """Wait until all groups that were cut so far are settled; later ones do not matter."""
-        if self.machine.settles < self.machine.cuts:
+        if self.machine.settled_count < self.machine.cut_count:
             settled: asyncio.Future[None] = self._loop.create_future()
-            self._flushing.append((self.machine.cuts, settled))
+            self._flushing.append((self.machine.cut_count, settled))
             await settled
 
     def send_gathered(self) -> None:
@@ -155,17 +155,17 @@ class AppendQueue:
         self._closing = True
 
     def stop(self) -> None:
-        """Everything is settled: let those go on who wait for room that never comes."""
+        """Everything is settled: wake the callers that wait for room, which fail."""
         if self._timer is not None:
             self._timer.cancel()
         self._wake()
 
     def on_settled(self, group: Group) -> None:
-        """Everybody who waits for this group was told what became of it."""
+        """Every caller of this group has its result."""
         self.machine.on_settled(group)
-        if self._waiting or self.machine.easy < 0:
+        if self._waiting or self.machine.fast_path_max < 0:
             self._wake()
-        while self._flushing and self._flushing[0][0] <= self.machine.settles:
+        while self._flushing and self._flushing[0][0] <= self.machine.settled_count:
             _, settled = self._flushing.popleft()
             if not settled.done():
                 settled.set_result(None)
@@ -190,7 +190,7 @@ class AppendQueue:
 
     def _ensure_room(self) -> None:
         self.require_here()
-        if self.machine.easy >= 0:
+        if self.machine.fast_path_max >= 0:
             return
         if self._closing:
             raise StreamClosedError(f"the writer of stream {self.name} is closed", stream=self.name)
@@ -202,7 +202,7 @@ class AppendQueue:
     def _schedule(self) -> None:
         """The first append of a group has come: arrange that the group is sent."""
         self.require_here()
-        when = self.machine.when(self._output.sender.under_way)
+        when = self.machine.send_time(self._output.sender.under_way)
         if when is Send.NOW:
             self._flush_group()
         elif when is Send.AT_THE_TURN:
@@ -234,13 +234,13 @@ class AppendQueue:
         self._output.submit(group)
 
     def _wake(self) -> None:
-        """There is room, or never will be: let those who wait go on, at the next turn."""
+        """Wake the waiting callers at the next turn, because there is room, or the writer has ended."""
         if not self._waking and (self.closed or not self.machine.is_full):
             self._waking = True
             self._loop.call_soon(self._admit)
 
     def _admit(self) -> None:
-        """Serve those who wait, as long as there is room; those who waited longest come first."""
+        """Admit waiting callers while there is room, in their order."""
         machine, self._waking, self._admitting = self.machine, False, True
         try:
             while self._waiting and (self.closed or machine.pending_bytes < machine.limit):

@@ -1,6 +1,6 @@
 """Writes groups of appends to the stream, entry after entry and segment after segment.
 
-    groups --> entries --> the open segment's ledger --> durable: everybody who waits is told
+    groups --> entries --> the open segment's ledger --> durable: the waiting callers get their results
                   ^                   |
                   |                   | a failed add, a roll
                   |                   v
@@ -10,8 +10,8 @@ While segments change, groups wait in the backlog. A failed add ends the segment
 is recovered, which decides about every entry under way. What the recovery found is durable; the rest is written again,
 in order, to the next segment, and cannot appear in the old one any more.
 
-A roll that cannot be done is put off, and the segment goes on. Another owner's claim ends this writer for good. So does
-an entry that cannot be made, which is a bug: the waiting callers are told, and nothing comes behind the gap.
+A roll that fails is postponed, and the segment stays open. Another owner's claim ends this writer for good. So does an
+entry that cannot be encoded, which is a bug: the waiting callers get an error, and nothing is written behind the gap.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ from segments.write.segment.roll_waiters import RollWaiters
 from segments.write.segment.rolling import RollReason, roll_limits
 from segments.write.segment.segment_change import (
     EndedSegment,
-    begun,
+    begin_segment,
+    bug_error,
     close_ledger,
-    ended_by_bug,
-    left,
     recovered_end,
-    until_reached,
+    release_stream,
+    retry_until_reached,
 )
 from segments.write.segment.segment_machine import (
     Failover,
@@ -93,7 +93,7 @@ class EntryOutput:
     ) -> None:
         self._client, self._name, self._events = client, owner.node.name, events
         self._clock, self._rng = client.services.seams.clock, client.services.seams.rng
-        self._broken = partial(ended_by_bug, self._name)
+        self._broken = partial(bug_error, self._name)
         self.sender = EntrySender(client, self._name, state, config, events)
         self._machine = SegmentMachine(roll_limits(config))
         self._owner, self._allocator, self._tasks = owner, allocator, tasks
@@ -101,7 +101,7 @@ class EntryOutput:
         self._read_config = read_config
         self._loop = asyncio.get_running_loop()
         self._change: asyncio.Task[None] | None = None
-        self._rollers = RollWaiters()
+        self._roll_waiters = RollWaiters()
         self._timer: asyncio.TimerHandle | None = None
         self._ahead: asyncio.TimerHandle | None = None
 
@@ -111,7 +111,7 @@ class EntryOutput:
         return self._machine.ended
 
     def control(self) -> None:
-        """Let readers see what is durable, unless the segment is just changing."""
+        """Write an entry that lets readers see what is durable, unless the segment is changing."""
         if self._machine.is_open:
             self.sender.control()
 
@@ -121,32 +121,32 @@ class EntryOutput:
             self._refuse(group, self.ended)
         elif self._machine.take(group):
             try:
-                self._place(group)
-            except Exception as error:  # in a callback of the loop it would be lost, and with it all who wait
+                self._append(group)
+            except Exception as error:  # raised in a callback of the loop it would leave all callers waiting
                 self._end(broken := self._broken(error))
                 self._settle_unsent(group, broken)
                 self._end_broken(broken)
 
-    def _place(self, group: Group) -> None:
-        if self.sender.place(group):
+    def _append(self, group: Group) -> None:
+        if self.sender.append(group):
             self._written()
 
     def _settle_durable(self, flight: Flight) -> None:
-        """An entry is durable: tell those who wait for it, whatever happens.
+        """An entry is durable: give its callers their results.
 
         Raises:
-            StreamInvariantError: it was not taken note of, which is a bug. Its callers have this error.
+            StreamInvariantError: the entry could not be accounted for, which is a bug. Its callers have this error.
         """
         try:
             self.sender.on_durable(flight)
         except Exception as error:
             broken = self._broken(error, "is durable and was not taken note of")
-            if flight.log is not None and flight.is_last:
-                self._refuse(flight.log.group, broken, Outcome.APPLIED)
+            if flight.ordered is not None and flight.is_last:
+                self._refuse(flight.ordered.group, broken, Outcome.APPLIED)
             raise broken from error
 
     def _on_acknowledged(self, flight: Flight) -> None:
-        has_records = flight.log is not None and flight.is_last
+        has_records = flight.ordered is not None and flight.is_last
         try:
             self._settle_durable(flight)
             if has_records and self.sender.config.flush.visibility == "control" and not self.sender.under_way:
@@ -162,21 +162,21 @@ class EntryOutput:
         self._tasks.start(self._settle_rest(broken), "end the writer")
 
     def _settle_unsent(self, group: Group, error: StreamError) -> None:
-        """Refuse a group whose last entry was not sent: it is not in the stream, whatever becomes of its pieces."""
+        """Refuse a group whose last entry was not sent: it is not in the stream, even if its earlier pieces are."""
         segment = self.sender.open_segment
         flights = segment.flights if segment is not None else ()
-        own = [flight for flight in flights if flight.log is not None and flight.log.group is group]
+        own = [flight for flight in flights if flight.ordered is not None and flight.ordered.group is group]
         if unsent(own):
             for flight in own:
-                flight.log = None
+                flight.ordered = None
             self._refuse(group, error)
 
     def _written(self) -> None:
         self._machine.rolling.on_records(self._loop.time())
-        if self._todo() is not None:
+        if self._next_change() is not None:
             self._begin_change()
         elif self._timer is None:
-            self._arm()
+            self._set_timer()
 
     async def begin(self, handle: WriteHandle, recovered: EndedSegment | None) -> None:
         """Start the first segment of this writer, on a ledger that was obtained; the step ends the last one of the
@@ -196,17 +196,19 @@ class EntryOutput:
         patient: bool = True,
     ) -> None:
         room = self._owner.make_room
-        await (until_reached(room, f"room in the node of stream {self._name}") if patient else room())
+        await (retry_until_reached(room, f"room in the node of stream {self._name}") if patient else room())
         now_ms = self._clock.wall_ms()
-        change = partial(begun, segment=before, ledger_id=handle.id, now_ms=now_ms, location=self._location)
+        change = partial(begin_segment, segment=before, ledger_id=handle.id, now_ms=now_ms, location=self._location)
         step = partial(self._owner.step, change)
-        chain = await (until_reached(step, f"the next segment of stream {self._name}") if patient else step())
-        self._allocator.taken()
+        chain = await (retry_until_reached(step, f"the next segment of stream {self._name}") if patient else step())
+        self._allocator.mark_used()
         number = chain.recent[-1].number
         self._machine.on_open(number, self._loop.time(), self._rng.random())
         rest = deque(again)
         try:
-            self.sender.take(OpenSegment(handle, number, self._on_acknowledged, self._on_failed, self._on_broken))
+            self.sender.begin_segment(
+                OpenSegment(handle, number, self._on_acknowledged, self._on_failed, self._on_broken)
+            )
         except Exception as error:
             broken = self._broken(error)
             for lost in rest:
@@ -217,7 +219,7 @@ class EntryOutput:
             group = self._machine.next_waiting() if log is None else log.group
             try:
                 if log is None:
-                    self._place(group)
+                    self._append(group)
                 else:
                     self.sender.write(log)
                     self._written()
@@ -244,27 +246,27 @@ class EntryOutput:
     async def _changes(self) -> None:
         """Do what is to be done to the segments, until nothing is."""
         try:
-            while (what := self._todo()) is not None:
+            while (what := self._next_change()) is not None:
                 segment = self.sender.open_segment
                 assert segment is not None
                 await (self._replace(segment) if what is Failover.REPLACE else self._roll(segment, what))
         except StreamError as error:
-            await self.lose(error)
+            await self.fail(error)
         except Exception as error:
-            await self.lose(self._broken(error))
+            await self.fail(self._broken(error))
         finally:
             self._end_change()
-            self._arm()
+            self._set_timer()
 
     def _end_change(self) -> None:
         self._change = None
         self._machine.end_change()
 
-    def _todo(self) -> Failover | RollReason | None:
+    def _next_change(self) -> Failover | RollReason | None:
         return self._machine.next_change(self._loop.time(), self.sender.sent_records, self.sender.sent_bytes)
 
     async def _roll(self, segment: OpenSegment[Flight], reason: RollReason) -> None:
-        """End the segment and start the next one, or put it off."""
+        """End the segment and start the next one, or postpone that."""
         try:
             await refresh_settings(self._name, self.sender, self._machine.rolling, self._allocator, self._read_config)
             handle = await self._allocator.obtain()
@@ -283,32 +285,32 @@ class EntryOutput:
                     "truncate it, and let segments be longer (its settings roll.…)"
                 )
         except OwnershipLostError:
-            self._allocator.returned()
+            self._allocator.give_back()
             raise
         except StreamError as error:
-            self._allocator.returned()
+            self._allocator.give_back()
             self._put_off(error)
             return
         self._machine.stop()
         try:
             contents = await self._finish(segment)
         except BookKeeperError as error:
-            self._allocator.returned()
+            self._allocator.give_back()
             segment.fail(error)
             return
         try:
             await self._begin(handle, contents)
         except BaseException:
-            self._allocator.returned()
+            self._allocator.give_back()
             raise
         self.sender.metrics.rolled(reason).add()
-        self._tell_rollers(contents.number)
+        self._notify_roll_waiters(contents.number)
 
     async def _finish(self, segment: OpenSegment[Flight], *, patient: bool = True) -> EndedSegment:
         """Wait for the segment's entries, write its footer, close its ledger."""
-        await segment.quiet()
+        await segment.wait_until_durable()
         footer = self.sender.footer()
-        await segment.quiet()
+        await segment.wait_until_durable()
         await close_ledger(segment.handle, patient=patient)
         return self.sender.ended(footer)
 
@@ -317,36 +319,35 @@ class EntryOutput:
         again = self._machine.rolling.put_off(self._loop.time()) - self._loop.time()
         number = self._machine.number
         _log.warning("segment %d of stream %s goes on: it could not be rolled: %s", number, self._name, error)
-        self._rollers.put_off(self._name, number, again, error)
+        self._roll_waiters.put_off(self._name, number, again, error)
 
     async def _replace(self, segment: OpenSegment[Flight]) -> None:
-        """The ledger takes no more entries: let a recovery decide about those under way, and go on in the next
-        segment."""
+        """The ledger has failed: recover it, which decides about the entries under way, and start the next segment."""
         if isinstance(segment.failure, ClientClosedError):
             raise StreamClosedError(f"the client of stream {self._name} was closed: {segment.failure}")
         self.sender.metrics.failed.add()
         _log.warning("segment %d of stream %s ends: %s", segment.number, self._name, segment.failure)
-        await until_reached(self._owner.ensure_current, f"the node of stream {self._name}")
-        unknown = await segment.give_up()
+        await retry_until_reached(self._owner.ensure_current, f"the node of stream {self._name}")
+        unknown = await segment.abandon()
         end = partial(recovered_end, self._client, self._name, segment.number, segment.handle.id)
-        last = await until_reached(end, f"the end of segment {segment.number} of stream {self._name}")
+        last = await retry_until_reached(end, f"the end of segment {segment.number} of stream {self._name}")
         if last < self.sender.tally.last_entry:
             raise StreamCorruptError(
                 f"segment {segment.number} of stream {self._name} ends at entry {last} after its recovery, but entry "
                 f"{self.sender.tally.last_entry} was acknowledged",
                 stream=self._name,
             )
-        self._found(unknown, last)
-        obtain = partial(until_reached, self._allocator.obtain, f"a ledger for stream {self._name}")
+        self._settle_recovered(unknown, last)
+        obtain = partial(retry_until_reached, self._allocator.obtain, f"a ledger for stream {self._name}")
         handle = await obtain()
         try:
             await self._begin(handle, self.sender.ended(), groups_of(unknown))
         except BaseException:
-            self._allocator.returned()
+            self._allocator.give_back()
             raise
-        self._tell_rollers(segment.number)
+        self._notify_roll_waiters(segment.number)
 
-    def _found(self, unknown: deque[Flight], last: int) -> None:
+    def _settle_recovered(self, unknown: deque[Flight], last: int) -> None:
         """A recovery found the entries up to ``last``: they are durable. Raises StreamInvariantError, at the end."""
         broken: StreamInvariantError | None = None
         for flight in take_found(unknown, last):
@@ -362,59 +363,60 @@ class EntryOutput:
         roller: asyncio.Future[StreamSegment] = self._loop.create_future()
         if self.ended is not None:
             roller.set_exception(error_for_caller(self.ended, Outcome.REJECTED))
-        elif not self._machine.ask(self.sender.sent_records):
+        elif not self._machine.request_roll(self.sender.sent_records):
             empty = f"segment {self._machine.number} of stream {self._name} has no records"
             roller.set_exception(SegmentEmptyError(empty))
         else:
-            self._rollers.add(roller)
+            self._roll_waiters.add(roller)
             self._begin_change()
         return roller
 
-    def _tell_rollers(self, number: int) -> None:
+    def _notify_roll_waiters(self, number: int) -> None:
         """The segment of this number ended. One without a durable record is not listed; its records were sent again."""
-        self._rollers.tell(self._name, number, self._owner.chain.find(number), self.sender.segment)
+        self._roll_waiters.on_segment_ended(self._name, number, self._owner.chain.find(number), self.sender.segment)
 
-    def _arm(self) -> None:
-        """Look again when the segment may be due by the clock."""
+    def _set_timer(self) -> None:
+        """Set the timer for the next time at which the segment may be due."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         wake = self._machine.wake_at(self.sender.sent_records, self.sender.sent_bytes)
         if wake is not None and not self._tasks.closed:
-            self._timer = self._loop.call_at(wake, self._on_time)
+            self._timer = self._loop.call_at(wake, self._on_timer)
 
-    def _on_time(self) -> None:
+    def _on_timer(self) -> None:
         self._timer = None
-        if self._todo() is not None:
+        if self._next_change() is not None:
             self._begin_change()
         else:
-            self._arm()
+            self._set_timer()
 
-    def look_at_owner(self) -> None:
-        """The record may have changed: find out whether another writer has claimed the stream."""
+    def check_owner(self) -> None:
+        """The node may have changed: check whether another writer has claimed the stream."""
         if not self._tasks.closed and self._machine.begin_change():
-            self._change = self._tasks.start(self._look_at_owner(), "look who owns the stream")
+            self._change = self._tasks.start(self._check_owner(), "check the stream's owner")
 
-    async def _look_at_owner(self) -> None:
+    async def _check_owner(self) -> None:
         try:
             await self._owner.ensure_current()
         except OwnershipLostError as error:
-            await self.lose(error)
+            await self.fail(error)
         except StreamError as error:
             _log.info("whether stream %s has another owner is not known now: %s", self._name, error)
         finally:
             self._end_change()
-        if self._todo() is not None:
+        if self._next_change() is not None:
             self._begin_change()
 
-    async def lose(self, error: StreamError) -> None:
-        """End for good, and say truthfully what became of every append that is not settled. May be called again, by
-        whoever must not leave before that is done."""
+    async def fail(self, error: StreamError) -> None:
+        """End for good with ``error``, and settle every pending append with its outcome. Returns when that is done; may
+        be called again.
+        """
         if self._end(error) or self._machine.waiting or self.sender.under_way:
             await self._settle(self.ended or error)
 
     def _end(self, error: StreamError) -> bool:
-        """Take nothing more. False: it had ended already."""
+        """Accept nothing more. False: it had ended already."""
         if not self._machine.end(error):
             return False
         self._stop_timers()
@@ -429,24 +431,24 @@ class EntryOutput:
 
     async def _settle(self, error: StreamError) -> None:
         if (segment := self.sender.open_segment) is not None:
-            unknown = await segment.give_up()
-            last = await self._owner.end_found(error, segment.number) if unknown else None
+            unknown = await segment.abandon()
+            last = await self._owner.successor_end(error, segment.number) if unknown else None
             if last is not None:
-                with suppress(StreamInvariantError):  # who waits was told, and the writer ends in any case
-                    self._found(unknown, last)
+                with suppress(StreamInvariantError):  # its callers have the error, and the writer ends in any case
+                    self._settle_recovered(unknown, last)
             for log in groups_of(unknown):
                 self._refuse(log.group, error, outcome_of_rest(last))
             unknown.clear()
         while (group := self._machine.next_waiting()) is not None:
             self._refuse(group, error)
-        self._rollers.fail(partial(error_for_caller, error, Outcome.UNKNOWN))
+        self._roll_waiters.fail(partial(error_for_caller, error, Outcome.UNKNOWN))
 
     def _refuse(self, group: Group, error: StreamError, outcome: Outcome = Outcome.REJECTED) -> None:
         fail_group(group, partial(error_for_caller, error, outcome))
         self._events.on_settled(group)
 
     async def close(self, *, complete: bool, seal: bool = False) -> None:
-        """End the segment after everything is settled, and leave the stream to the next owner.
+        """End the segment after everything is settled, and release the stream.
 
         Raises:
             StreamMetadataError: the metadata store is away; the next owner completes the segment. OwnershipLostError.
@@ -458,7 +460,7 @@ class EntryOutput:
         self._machine.close()
         self._stop_timers()
         if not complete:
-            await segment.give_up()
+            await segment.abandon()
         else:
             await self._complete(segment, seal=seal)
         self._machine.end(StreamClosedError(f"the writer of stream {self._name} is closed", stream=self._name))
@@ -473,10 +475,12 @@ class EntryOutput:
             _log.warning(
                 "the ledger of segment %d of stream %s is closed by recovery: %s", segment.number, self._name, error
             )
-            unknown = await segment.give_up()
-            self._found(unknown, await recovered_end(self._client, self._name, segment.number, segment.handle.id))
+            unknown = await segment.abandon()
+            self._settle_recovered(
+                unknown, await recovered_end(self._client, self._name, segment.number, segment.handle.id)
+            )
             last = self.sender.ended()
-        change = partial(left, segment=last, now_ms=self._clock.wall_ms(), seal=seal)
+        change = partial(release_stream, segment=last, now_ms=self._clock.wall_ms(), seal=seal)
         await self._owner.step(change)
 
     async def abort(self, error: StreamError) -> None:
@@ -484,7 +488,7 @@ class EntryOutput:
         if self._change is not None:
             self._change.cancel()
             await asyncio.wait([self._change])
-        await self.lose(error)
+        await self.fail(error)
 
     def _stop_timers(self) -> None:
         for timer in (self._timer, self._ahead):

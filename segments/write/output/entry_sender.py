@@ -1,8 +1,8 @@
-"""Writes groups of appends to the open segment, and tells those who wait when their records are durable.
+"""Writes groups of appends to the open segment, and resolves their futures when the records are durable.
 
     a group --> columns --> an entry, or pieces --> the ledger --> durable --> futures, counts, producers, footer
 
-Which segment is open, and what happens when it ends, is the business of :mod:`segments.write.output.entry_output`.
+:mod:`segments.write.output.entry_output` decides which segment is open and what follows its end.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
 
 class OutputEvents(Protocol):
-    """What the writer in front is told."""
+    """What the writer in front is notified of."""
 
     def on_settled(self, group: Group) -> None:
-        """Everybody who waits for this group was told what became of it."""
+        """Every caller of this group has its result."""
 
     def on_progress(self) -> None:
         """An entry is durable; others may be under way."""
@@ -60,7 +60,7 @@ class EntrySender:
         self._clock, self._rng = client.services.seams.clock, client.services.seams.rng
         self.metrics = WriterMetrics(client.services.metrics, self._clock.monotonic)
         self.open_segment: OpenSegment[Flight] | None = None
-        """To which entries are sent."""
+        """The segment that entries are sent to."""
         self.tally, self._footer = ContentsTally(), FooterBuilder()
         self.sent_records = self.sent_bytes = self._since_snapshot = 0
         self._last_snapshot = NO_SNAPSHOT
@@ -69,13 +69,13 @@ class EntrySender:
         self._compression = Compression.named(config.compression)
 
     def change(self, config: StreamConfig) -> None:
-        """Go on with these settings. Raises: MissingLibraryError; then entries are compressed as before."""
+        """Use these settings from now on. Raises: MissingLibraryError; then entries are compressed as before."""
         self.config = config
         require_library(compression := Compression.named(config.compression))
         self._compression = compression
 
-    def take(self, segment: OpenSegment[Flight]) -> None:
-        """Write to this segment from now on, which is empty."""
+    def begin_segment(self, segment: OpenSegment[Flight]) -> None:
+        """Write to this empty segment from now on."""
         self.open_segment = segment
         self.tally, self._footer = ContentsTally(), FooterBuilder()
         self.sent_records = self.sent_bytes = self._since_snapshot = 0
@@ -94,9 +94,9 @@ class EntrySender:
         """The number of the open segment; 0 before the first."""
         return self.open_segment.number if self.open_segment is not None else 0
 
-    def place(self, group: Group) -> bool:
-        """Give a group its place in the order of records, and write it. False: it has none, and whoever waits was
-        told."""
+    def append(self, group: Group) -> bool:
+        """Number the records of a new group and write it. False: it cannot be encoded, and its callers have the
+        error."""
         state = self.state
         append_ms = max(self._clock.wall_ms(), self._last_append_ms)
         try:
@@ -128,7 +128,7 @@ class EntrySender:
         return RecordColumns.of_records(records), [record.txid for record in records]
 
     def write(self, log: OrderedGroup) -> None:
-        """Write a group that has its place."""
+        """Write a numbered group, for the first time or again."""
         place: Mapping[str, Any] = {
             "first_seq_no": log.first_seq_no,
             "append_ms": log.append_ms,
@@ -192,8 +192,8 @@ class EntrySender:
         )
 
     def on_durable(self, flight: Flight) -> None:
-        """An entry is durable: count it, and tell those who wait for it."""
-        tally, log = self.tally, flight.log
+        """An entry is durable: count it, and resolve the futures of its records."""
+        tally, log = self.tally, flight.ordered
         tally.add_entry(flight.entry, flight.size)
         if log is None or not flight.is_last:
             self._events.on_progress()
@@ -226,6 +226,6 @@ class EntrySender:
                     self._footer.add_producer(batch.producer, batch.epoch, batch.first_sequence, batch.records)
         self.metrics.durable(log)
         log.resolve(number, flight.entry)
-        flight.log = None  # everybody was told
+        flight.ordered = None  # its futures are resolved
         self._events.on_settled(log.group)
         self._events.on_progress()

@@ -97,13 +97,13 @@ def batches_of(group: Group, records: int) -> list[EntryBatch]:
 class Flight:
     """One entry. Of a group that needs several, each piece is one; the last one carries the records."""
 
-    __slots__ = ("entry", "is_last", "kind", "log", "payload", "size")
+    __slots__ = ("entry", "is_last", "kind", "ordered", "payload", "size")
 
     def __init__(self, kind: EntryKind, payload: bytes, log: OrderedGroup | None, *, is_last: bool = True) -> None:
         self.kind = kind
         self.payload = payload
         self.size = len(payload)
-        self.log = log
+        self.ordered = log
         self.is_last = is_last
         self.entry = -1
 
@@ -112,6 +112,6 @@ def groups_of(flights: Iterable[Flight]) -> list[OrderedGroup]:
     """The groups of these entries, each once, in order."""
     found: dict[int, OrderedGroup] = {}
     for flight in flights:
-        if flight.log is not None:
-            found.setdefault(id(flight.log), flight.log)
+        if flight.ordered is not None:
+            found.setdefault(id(flight.ordered), flight.ordered)
     return list(found.values())

@@ -1,4 +1,4 @@
-"""Those who asked for a roll, and wait until the segment is completed."""
+"""The callers of a roll, which wait until the segment is completed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class RollWaiters:
         self._waiting: list[asyncio.Future[StreamSegment]] = []
 
     def add(self, roller: asyncio.Future[StreamSegment]) -> None:
-        """One more."""
+        """Add a caller."""
         self._waiting.append(roller)
 
     def done(self, segment: StreamSegment) -> None:
@@ -25,11 +25,11 @@ class RollWaiters:
             roller.set_result(segment)
 
     def fail(self, error: Callable[[], StreamError]) -> None:
-        """It goes on, or nobody knows; each gets an error of its own."""
+        """The roll has failed; each caller gets an error object of its own."""
         for roller in self._taken():
             roller.set_exception(error())
 
-    def tell(self, stream: str, number: int, ended: StreamSegment | None, goes_on_in: int) -> None:
+    def on_segment_ended(self, stream: str, number: int, ended: StreamSegment | None, goes_on_in: int) -> None:
         """A segment ended. One without a durable record is not listed (None): its records were sent again."""
         if ended is not None:
             self.done(ended)
@@ -41,7 +41,7 @@ class RollWaiters:
         self.fail(lambda: StreamNotReadyError(text, stream=stream))
 
     def put_off(self, stream: str, number: int, again_s: float, error: StreamError) -> None:
-        """The segment goes on; the next attempt comes in ``again_s`` seconds."""
+        """The roll was postponed; the next attempt comes in ``again_s`` seconds."""
         text = (
             f"stream {stream} was not rolled, and goes on in segment {number}; the next attempt comes in "
             f"{again_s:.1f} s: {error}"

@@ -77,7 +77,7 @@ class Rolling:
         """Records were written to the segment."""
         self._last_record = now
 
-    def ask(self) -> None:
+    def request(self) -> None:
         """End the segment at the next look, whatever its age is and although a roll was put off."""
         self._asked = True
 

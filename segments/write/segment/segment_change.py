@@ -1,4 +1,5 @@
-"""The steps between two segments: find the end of the old one, and change the record, which does both at once."""
+"""The steps between two segments: find the end of the old one, then change the node, which ends it and begins the
+next."""
 
 from __future__ import annotations
 
@@ -38,8 +39,8 @@ class EndedSegment:
     """Whether it says epochs of producers, and is needed for them although it holds no record."""
 
 
-def ended(chain: StreamChain, segment: EndedSegment | None, now_ms: int) -> StreamChain:
-    """The record with this segment completed, or dropped if it holds nothing that is needed. Done before: no change.
+def end_segment(chain: StreamChain, segment: EndedSegment | None, now_ms: int) -> StreamChain:
+    """The node with this segment completed, or dropped if it holds nothing that is needed. Idempotent.
 
     A segment without records that is the only one left holds all that is known of the producers of those before it.
     """
@@ -54,21 +55,21 @@ def ended(chain: StreamChain, segment: EndedSegment | None, now_ms: int) -> Stre
     return chain.drop_empty(segment.number)
 
 
-def begun(
+def begin_segment(
     chain: StreamChain, segment: EndedSegment | None, ledger_id: int, now_ms: int, location: str = ""
 ) -> StreamChain:
-    """The record with this segment ended and the next one open, on ``ledger_id``. Done before: no change."""
+    """The node with this segment ended and the next one open, on ``ledger_id``. Idempotent."""
     if chain.recent and chain.recent[-1].ledger_id == ledger_id:
         return chain
-    chain = ended(chain, segment, now_ms)
+    chain = end_segment(chain, segment, now_ms)
     if chain.next_ledger is not None and chain.next_ledger != ledger_id:
         chain = chain.discard_next()
     return replace(chain.start_segment(ledger_id, now_ms), location=location)
 
 
-def left(chain: StreamChain, segment: EndedSegment | None, now_ms: int, *, seal: bool = False) -> StreamChain:
-    """The record of an owner who goes: the segment ended, nothing made in advance, nobody named."""
-    chain = ended(chain, segment, now_ms).discard_next().release()
+def release_stream(chain: StreamChain, segment: EndedSegment | None, now_ms: int, *, seal: bool = False) -> StreamChain:
+    """The node after its owner has left: the segment ended, no ledger made in advance, no owner."""
+    chain = end_segment(chain, segment, now_ms).discard_next().release()
     return chain.seal() if seal else chain
 
 
@@ -110,7 +111,7 @@ async def close_ledger(handle: WriteHandle, *, patient: bool = True) -> None:
         pause = min(2 * pause, PAUSE_MAX_S)
 
 
-async def until_reached(attempt: Callable[[], Awaitable[T]], what: str) -> T:
+async def retry_until_reached(attempt: Callable[[], Awaitable[T]], what: str) -> T:
     """Repeat ``attempt`` as long as bookies or metadata cannot be reached. Raises what else it raises."""
     pause = PAUSE_MIN_S
     while True:
@@ -122,8 +123,8 @@ async def until_reached(attempt: Callable[[], Awaitable[T]], what: str) -> T:
         pause = min(2 * pause, PAUSE_MAX_S)
 
 
-def ended_by_bug(stream: str, error: BaseException, what: str = "could not be made") -> StreamInvariantError:
-    """The end of a writer that met what cannot be, in the log and as the error of those who wait."""
+def bug_error(stream: str, error: BaseException, what: str = "could not be made") -> StreamInvariantError:
+    """Log an unexpected error that ends a writer. Returns the error for its callers."""
     _log.error("the writer of stream %s ends, because of a bug: %r", stream, error, exc_info=error)
     return StreamInvariantError(
         f"an entry of stream {stream} {what}, so its writer has ended ({type(error).__name__}: "

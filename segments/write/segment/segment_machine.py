@@ -1,4 +1,4 @@
-"""Decides what a writer does with its segments: which group goes where, when a segment changes, who is told what. Pure.
+"""Decides what a writer does with its segments: where groups go, when a segment changes, which outcomes follow. Pure.
 
     opening --on_open--> open --stop, on_failed--> shut --on_open--> open …
                            |                         |
@@ -92,11 +92,11 @@ class SegmentMachine:
         self._open, self._failed = False, True
         return True
 
-    def ask(self, records: int) -> bool:
-        """Somebody wants the segment to end, to which so many records were sent. False: it is empty, and stays."""
+    def request_roll(self, records: int) -> bool:
+        """A caller requests a roll; ``records`` were sent to the segment. False: it is empty, and stays open."""
         if not records and not self._changing:
             return False
-        self.rolling.ask()
+        self.rolling.request()
         return True
 
     def begin_change(self) -> bool:
@@ -121,7 +121,7 @@ class SegmentMachine:
         return None if self.ended is not None else self.rolling.wake_at(records, size)
 
     def end(self, error: StreamError) -> bool:
-        """Take nothing more, for this reason. False: it had ended already, and the first reason stays."""
+        """Accept nothing more, for this reason. False: it had ended already, and the first reason stays."""
         if self.ended is not None:
             return False
         self.ended, self._open = error, False

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 _claims = itertools.count(1)
 
-FATE_LOOKS: Final = 20
-FATE_PAUSE_S: Final = 0.1
-"""How often, and with which pause, a writer that was overtaken looks whether the new owner has found its last
-entries."""
+END_READS_MAX: Final = 20
+END_READ_PAUSE_S: Final = 0.1
+"""How often, and with which pause, a writer that has lost the stream reads the node to find where the new owner has
+ended its segment."""
 
 
 class StreamOwner:
@@ -53,15 +53,15 @@ class StreamOwner:
         """Take the next epoch. ``may_claim`` raises to refuse the node as it is found.
 
         Args:
-            reads_with: the client that is going to read the stream's end. It must have the key of the last segment: who
-                could not go on takes the stream from nobody.
+            reads_with: the client that will read the stream's end. It must have the key of the last segment; otherwise
+                the claim is refused before it is made.
 
         Raises:
             StreamNotFoundError, StreamSealedError, StreamMetadataError. And what ``may_claim`` raises.
             StreamConfigError: entries are encrypted, and ``reads_with`` does not have their key.
         """
 
-        async def look(chain: StreamChain) -> None:
+        async def require_key(chain: StreamChain) -> None:
             if reads_with is not None and chain.recent:
                 with suppress(NoSuchLedgerError):
                     await reads_with.require_key(chain.recent[-1].ledger_id)
@@ -74,7 +74,7 @@ class StreamOwner:
                 )
 
         try:
-            return cls(node, await OwnedNode.claim(node.recent, owner, nonce, check, look=look))
+            return cls(node, await OwnedNode.claim(node.recent, owner, nonce, check, look=require_key))
         except BookKeeperError as error:
             raise stream_error(error, f"claiming stream {node.name}", node.name) from error
 
@@ -91,7 +91,7 @@ class StreamOwner:
             OwnershipLostError: another writer has the stream. StreamMetadataError: the outcome is unknown; the next
             step reads the node again. And what ``change`` raises.
         """
-        with self.worded("changing"):
+        with self.translate_errors("changing"):
             async with self._step:
                 while True:
                     try:
@@ -120,7 +120,7 @@ class StreamOwner:
 
     async def refresh(self) -> None:
         """Read the node again. Raises OwnershipLostError, StreamMetadataError."""
-        with self.worded("reading"):
+        with self.translate_errors("reading"):
             async with self._step:
                 await self._owned.refresh()
 
@@ -130,17 +130,17 @@ class StreamOwner:
         Raises: as step. ChainStepError: the node names as many pages as it can.
         """
         while (page := self.chain.next_page()) is not None:
-            with self.worded("writing a page of"):
+            with self.translate_errors("writing a page of"):
                 await self.node.pages.write(page)
             await self.step(lambda chain, page=page: chain.fold(page))  # type: ignore[misc]
 
     async def ensure_current(self) -> None:
         """Check that this writer still owns the stream. Raises OwnershipLostError, StreamMetadataError."""
-        with self.worded("reading"):
+        with self.translate_errors("reading"):
             await self._owned.ensure_current()
 
-    async def end_found(self, error: StreamError, number: int) -> int | None:
-        """Where the new owner has found this owner's segment to end; None if that cannot be known."""
+    async def successor_end(self, error: StreamError, number: int) -> int | None:
+        """The last entry of this owner's segment as the new owner has ended it; None if that is unknown."""
         if not isinstance(error, StreamClaimLostError):
             return None
         chain = error.found
@@ -149,14 +149,14 @@ class StreamOwner:
                 chain, _ = await self.node.read()
             except (BookKeeperError, StreamError):
                 return None
-        for _ in range(FATE_LOOKS):
+        for _ in range(END_READS_MAX):
             listed = chain.find(number)
             if listed is None:
                 dropped = any(gone.number == number for gone in chain.removing)
                 return -1 if dropped and chain.start <= Position(number, 0, 0) else None
             if not listed.is_open:
                 return listed.contents.last_entry
-            await asyncio.sleep(FATE_PAUSE_S)
+            await asyncio.sleep(END_READ_PAUSE_S)
             try:
                 chain, _ = await self.node.read()
             except (BookKeeperError, StreamError):
@@ -164,8 +164,8 @@ class StreamOwner:
         return None
 
     @contextmanager
-    def worded(self, doing: str) -> Iterator[None]:
-        """Errors of the metadata store become those of streams."""
+    def translate_errors(self, doing: str) -> Iterator[None]:
+        """Translate errors of the metadata store into those of streams."""
         name = self.node.name
         try:
             yield

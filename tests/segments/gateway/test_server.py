@@ -38,12 +38,12 @@ async def test_the_state_of_health_is_that_of_every_service_and_of_the_whole() -
     await server.start([], guard())
     try:
         for serving in (False, True, False):
-            server.tell_health(serving=serving)
+            server.set_health(serving=serving)
             for name in ("", *SERVICES):
                 assert await status_of(address, name) == ("SERVING" if serving else "NOT_SERVING")
-        server.tell_health(serving=True)
+        server.set_health(serving=True)
         server.drain()
-        server.tell_health(serving=True)
+        server.set_health(serving=True)
         assert await status_of(address, "") == "NOT_SERVING"
     finally:
         await server.stop(0.1)

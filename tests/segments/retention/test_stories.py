@@ -33,7 +33,7 @@ from segments.retention.retention import ReasonKind
 from segments.seek import AtTime
 from segments.stream import Stream
 from segments.write import Producer
-from segments.write.segment.segment_change import begun
+from segments.write.segment.segment_change import begin_segment
 from tests.segments.retention.streams import ledgers_of, run
 
 AT_ONCE = StreamConfig(roll=RollPolicy(min_age_s=0))
@@ -349,7 +349,7 @@ def test_retention_keeps_what_tells_of_producers_until_the_next_segment_does() -
                     await (await Producer.open(writer, "p")).append(b"0") if producers else await writer.append(b"0")
                 await change_chain(stream.node, lambda chain: chain.claim("another", "n"))
                 ledger = await client.create_ledger()  # of a writer that has no bookies for its first entry
-                await change_chain(stream.node, partial(begun, segment=None, ledger_id=ledger.id, now_ms=0))
+                await change_chain(stream.node, partial(begin_segment, segment=None, ledger_id=ledger.id, now_ms=0))
                 await stream.truncate(LATEST)
                 await stream.apply_retention()
                 assert [each.number for each in await stream.segments()] == ([1, 2] if producers else [2])
@@ -369,7 +369,7 @@ def test_a_copy_has_no_segment_for_one_that_had_no_entry_yet() -> None:
             async with stream.writer() as writer:
                 await (await Producer.open(writer, "loader")).append(b"0")
             ledger = await client.create_ledger()
-            await change_chain(stream.node, partial(begun, segment=None, ledger_id=ledger.id, now_ms=0))
+            await change_chain(stream.node, partial(begin_segment, segment=None, ledger_id=ledger.id, now_ms=0))
             data = b"".join([chunk async for chunk in stream.export().chunks()])
             before = await ledgers_of(client)
 

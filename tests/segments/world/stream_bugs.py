@@ -118,14 +118,14 @@ def _unknown_is_refused() -> Replacements:
     async def nobody_knows(self: StreamOwner, error: StreamError, number: int) -> int | None:
         return None
 
-    return {(EntryOutput, "_refuse"): refused, (StreamOwner, "end_found"): nobody_knows}
+    return {(EntryOutput, "_refuse"): refused, (StreamOwner, "successor_end"): nobody_knows}
 
 
 def _written_again_though_found() -> Replacements:
     def found(self: EntryOutput, unknown: Any, last: int) -> None:
         """What the recovery found is not looked at."""
 
-    return {(EntryOutput, "_found"): found}
+    return {(EntryOutput, "_settle_recovered"): found}
 
 
 def _pending_is_dropped() -> Replacements:
@@ -186,16 +186,16 @@ def _written_before_named() -> Replacements:
     async def early(self: Any, handle: Any, before: Any, again: Any = (), **options: Any) -> None:
         number = self._owner.chain.next_number
         self._machine.on_open(number, 0.0, 0.0)
-        self.sender.take(OpenSegment(handle, number, self.sender.on_durable, self._on_failed, self._on_broken))
+        self.sender.begin_segment(OpenSegment(handle, number, self.sender.on_durable, self._on_failed, self._on_broken))
         for log in again:
             self.sender.write(log)
         while self._machine.waiting and self._machine.is_open:
-            self._place(self._machine.next_waiting())
-        self.sender.take = lambda segment: None
+            self._append(self._machine.next_waiting())
+        self.sender.begin_segment = lambda segment: None
         try:
             await begin(self, handle, before, **options)
         finally:
-            del self.sender.take
+            del self.sender.begin_segment
 
     return {(EntryOutput, "_begin"): early}
 

@@ -112,7 +112,7 @@ class Hosts:
                     producers = [await Producer.open(writer, each) for each in PRODUCERS]
                     await self._append_all(producers, name, rng)
                     if world.turn != name and rng.random() < 0.1:
-                        await ownership.give_up()
+                        await ownership.release()
                 except (StreamError, BookKeeperError):
                     await asyncio.sleep(0.05 + rng.random() * 0.2)
                 except Exception as error:

@@ -49,7 +49,7 @@ def test_all_columns_of_a_record_with_and_without_what_may_be_missing(namespace:
     wanted = arrow_schema(WHOLE)
     with stream.read() as reader:
         (batch,) = reader.arrow_batches()
-    taken = StreamColumns(wanted).take(batch, "columns")
+    taken = StreamColumns(wanted).convert(batch, "columns")
     assert taken.schema.equals(wanted)
     taken.validate(full=True)
     first, second = taken.to_pylist()
@@ -67,9 +67,9 @@ def test_a_column_that_may_not_be_null_is_told_because_spark_believes_it(namespa
     columns = StreamColumns(arrow_schema(t.StructType([t.StructField("key", t.BinaryType(), nullable=False)])))
     with stream.read() as reader:
         (batch,) = reader.arrow_batches()
-    assert columns.take(batch.slice(0, 1), "without-key").to_pylist() == [{"key": b"k"}]
+    assert columns.convert(batch.slice(0, 1), "without-key").to_pylist() == [{"key": b"k"}]
     with pytest.raises(ValueFormatError, match=r'column key is declared NOT NULL.*is declared without "NOT NULL"'):
-        columns.take(batch, "without-key")
+        columns.convert(batch, "without-key")
 
 
 def test_the_schema_is_the_one_that_spark_compares_with() -> None:

@@ -9,7 +9,7 @@ import pytest
 from bookkeeper.errors import MetadataUnavailableError
 from segments import StreamNotFoundError, StreamUnavailableError
 from spark_wal.data_source import connections
-from spark_wal.data_source.connections import RepeatedCall, patiently
+from spark_wal.data_source.connections import RetryTimer, call_with_retries
 from tests.spark_wal.data_source.clusters import ONE_BOOKIE
 
 
@@ -48,7 +48,7 @@ def test_what_may_pass_is_tried_again() -> None:
             raise StreamUnavailableError("away")
         return "there"
 
-    assert patiently(call, 60.0, lambda: forgotten.append(1)) == "there"
+    assert call_with_retries(call, 60.0, lambda: forgotten.append(1)) == "there"
     assert (len(calls), len(forgotten)) == (2, 1)
 
 
@@ -69,14 +69,14 @@ def test_what_lasts_is_raised_at_once(error: Exception, patience_s: float) -> No
         raise error
 
     with pytest.raises(type(error)):
-        patiently(call, patience_s)
+        call_with_retries(call, patience_s)
     assert len(calls) == 1
 
 
 def test_a_cluster_that_does_not_answer_is_asked_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
     monkeypatch.setattr("time.sleep", pauses.append)
-    patience = RepeatedCall(1e6)
+    patience = RetryTimer(1e6)
     for _ in range(12):
         patience.failed(OSError("away"))
     assert pauses[0] == connections._PAUSE_MIN_S and pauses[-1] == connections._PAUSE_MAX_S
@@ -87,7 +87,7 @@ def test_a_cluster_that_does_not_answer_is_asked_less_and_less_often(monkeypatch
 
 
 def test_patience_counts_from_the_first_failure_since_the_last_success() -> None:
-    patience = RepeatedCall(0.15)
+    patience = RetryTimer(0.15)
     patience.failed(OSError("once"))
     patience.succeeded()
     patience.failed(OSError("again"))

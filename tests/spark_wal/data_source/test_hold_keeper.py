@@ -11,7 +11,7 @@ import pytest
 
 from bookkeeper.launchers.machine_speed import stretch
 from segments import EARLIEST, Hold, Position, PositionTruncatedError, StreamHeldError, sync
-from spark_wal.data_source.hold_keeper import LASTS, RENEWED_S, HoldKeeper
+from spark_wal.data_source.hold_keeper import HOLD_FOR, RENEW_EVERY_S, HoldKeeper
 from tests.spark_wal.data_source.clusters import written
 
 QUICK_S = 0.02
@@ -56,8 +56,8 @@ def test_it_is_renewed_though_nobody_calls_and_ends_within_an_hour(stream: sync.
     first = hold_of(stream)
     second = until_moved(stream, first)
     assert first.until is not None and second.until is not None and second.until > first.until
-    assert timedelta(seconds=2 * RENEWED_S) < LASTS < timedelta(hours=1)
-    assert second.until - datetime.now(UTC) <= LASTS
+    assert timedelta(seconds=2 * RENEW_EVERY_S) < HOLD_FOR < timedelta(hours=1)
+    assert second.until - datetime.now(UTC) <= HOLD_FOR
     keeper.stop()
     thread.join(20 * stretch())
     assert not thread.is_alive()
@@ -89,7 +89,7 @@ def test_a_hold_that_was_not_renewed_for_long_is_put_again_before_anything_count
     stream.release_hold("query")
     keeper.cover(Position(2, 0, 0))
     assert not stream.holds(), "a moment ago it was there: the store is not asked"
-    now[0] = LASTS.total_seconds()
+    now[0] = HOLD_FOR.total_seconds()
     keeper.cover(Position(2, 0, 0))
     assert hold_of(stream).start == Position(1, 1, 0)
     stream.release_hold("query")
@@ -131,8 +131,8 @@ def test_a_wall_clock_that_is_put_back_by_an_hour_ends_no_hold(stream: sync.Stre
         wall=lambda: began + timedelta(seconds=now[0]) - back[0],
     )
     keeper.cover(Position(1, 1, 0))
-    now[0], back[0] = LASTS.total_seconds(), timedelta(hours=1)
+    now[0], back[0] = HOLD_FOR.total_seconds(), timedelta(hours=1)
     keeper.cover(Position(2, 0, 0))
     until = hold_of(stream).until
-    assert until is not None and until >= began + 2 * LASTS - timedelta(milliseconds=1)
+    assert until is not None and until >= began + 2 * HOLD_FOR - timedelta(milliseconds=1)
     keeper.stop()

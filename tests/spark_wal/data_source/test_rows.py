@@ -172,7 +172,7 @@ def test_small_batches_share_an_entry_and_their_rows_keep_their_order(monkeypatc
     )
     columns = RowColumns(kinds, None)
     cuts = [0, 7, 7, 20, 21, 110, 118, 119, 141, 199, 200]
-    parts = [part for a, b in itertools.pairwise(cuts) for part in columns.take(whole.slice(a, b - a))]
+    parts = [part for a, b in itertools.pairwise(cuts) for part in columns.add(whole.slice(a, b - a))]
     waiting = columns.rest()
     assert waiting, "the last batch alone fills no entry"
     assert columns.rest() == []
@@ -188,7 +188,7 @@ def test_small_batches_share_an_entry_and_their_rows_keep_their_order(monkeypatc
 def test_batches_of_a_thousand_small_rows_fill_entries() -> None:
     columns = RowColumns(schema(value=t.BinaryType()), None)
     batch = pa.record_batch({"value": pa.array([bytes(256)] * 1_000, pa.binary())})
-    parts = [part for _ in range(30) for part in columns.take(batch)]
+    parts = [part for _ in range(30) for part in columns.add(batch)]
     assert [part.count for part in parts] == [3_000] * 9, "each goes as soon as it is full"
     assert [part.count for part in columns.rest()] == [3_000]
 
@@ -209,7 +209,7 @@ def test_batches_that_share_an_entry_give_its_bytes_without_a_copy_of_their_valu
     borders = sorted({0, len(values), *(cut for cut in cuts if cut < len(values))})
     columns = RowColumns(schema(value=t.BinaryType()), None)
     for a, b in itertools.pairwise(borders):
-        assert columns.take(pa.record_batch({"value": column.slice(a, b - a)})) == []
+        assert columns.add(pa.record_batch({"value": column.slice(a, b - a)})) == []
     (part,) = columns.rest()
     own = RecordColumns.of_values(values)
     assert (part.count, part.values.offsets, part.values.data) == (len(values), own.values.offsets, own.values.data)
@@ -223,8 +223,8 @@ def test_batches_that_share_an_entry_give_its_bytes_without_a_copy_of_their_valu
 
 def test_a_value_that_is_null_is_refused_also_where_batches_share_an_entry() -> None:
     columns = RowColumns(schema(value=t.BinaryType()), None)
-    assert columns.take(pa.record_batch({"value": pa.array([b"a"], pa.binary())})) == []
-    assert columns.take(pa.record_batch({"value": pa.array([None], pa.binary())})) == []
+    assert columns.add(pa.record_batch({"value": pa.array([b"a"], pa.binary())})) == []
+    assert columns.add(pa.record_batch({"value": pa.array([None], pa.binary())})) == []
     with pytest.raises(RowValueError, match="a row's value is null"):
         columns.rest()
 

@@ -25,7 +25,7 @@ def records(*values: bytes) -> Any:
 
 
 def taken(schema: Any, *values: bytes, permissive: bool = False, value_format: str = "json") -> list[dict[str, Any]]:
-    batch = ValueColumns(schema, value_format, permissive=permissive).take(records(*values), "s")
+    batch = ValueColumns(schema, value_format, permissive=permissive).convert(records(*values), "s")
     assert batch.schema.equals(schema)
     batch.validate(full=True)
     return list(batch.to_pylist())
@@ -147,15 +147,15 @@ def whole_record(key: bytes | None = b"k") -> Any:
 
 def test_columns_of_the_record_have_its_types_or_those_that_these_can_become() -> None:
     own = [pa.field(name, record_type(name[1:])) for name in RECORD]
-    found = ValueColumns(pa.schema([pa.field("a", pa.int64()), *own]), "json", permissive=False).take(
+    found = ValueColumns(pa.schema([pa.field("a", pa.int64()), *own]), "json", permissive=False).convert(
         whole_record(), "s"
     )
     assert found.to_pylist() == [{"a": None, **RECORD}]
     text = pa.schema([pa.field("a", pa.int64()), pa.field("_key", pa.string()), pa.field("_seq_no", pa.int32())])
     columns = ValueColumns(text, "json", permissive=False)
-    assert columns.take(whole_record(), "s").to_pylist() == [{"a": None, "_key": "k", "_seq_no": 7}]
+    assert columns.convert(whole_record(), "s").to_pylist() == [{"a": None, "_key": "k", "_seq_no": 7}]
     with pytest.raises(ValueFormatError, match="column _key of some records is not string"):
-        columns.take(whole_record(b"\xff"), "s")
+        columns.convert(whole_record(b"\xff"), "s")
 
 
 @pytest.mark.parametrize(
@@ -176,9 +176,9 @@ def test_a_column_with_a_meaning_that_has_another_type_is_refused_before_the_que
 def test_a_column_of_the_record_that_may_not_be_null_is_told(permissive: bool) -> None:
     schema = pa.schema([pa.field("a", pa.int64()), pa.field("_key", pa.binary(), nullable=False)])
     columns = ValueColumns(schema, "json", permissive=permissive)
-    assert columns.take(whole_record(), "s").num_rows == 1
+    assert columns.convert(whole_record(), "s").num_rows == 1
     with pytest.raises(ValueFormatError, match="column _key is declared NOT NULL, and some values have none"):
-        columns.take(whole_record(None), "s")
+        columns.convert(whole_record(None), "s")
 
 
 def ipc(rows: list[dict[str, Any]], schema: Any) -> bytes:

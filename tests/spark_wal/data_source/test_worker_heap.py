@@ -12,7 +12,7 @@ from pyspark.sql import types as t
 from segments import Position, sync
 from spark_wal.data_source import sink, source, worker_heap
 from spark_wal.data_source.options import WriteSettings
-from spark_wal.data_source.worker_heap import leave_out_what_is_loaded
+from spark_wal.data_source.worker_heap import freeze_loaded_objects
 from tests.spark_wal.data_source.clusters import written
 from tests.spark_wal.data_source.test_partition_reader import numbers, part_of
 
@@ -33,21 +33,21 @@ def run_as(monkeypatch: pytest.MonkeyPatch, module: str | None) -> None:
 
 
 def test_a_process_that_serves_tasks_leaves_out_what_it_has_loaded_once(frozen: list[int]) -> None:
-    leave_out_what_is_loaded()
-    leave_out_what_is_loaded()
+    freeze_loaded_objects()
+    freeze_loaded_objects()
     assert frozen == [1]
 
 
 def test_a_fork_does_it_itself(frozen: list[int]) -> None:
     worker_heap._done.add(os.getpid() + 1)
-    leave_out_what_is_loaded()
+    freeze_loaded_objects()
     assert frozen == [1]
 
 
 @pytest.mark.parametrize("module", [None, "pytest.__main__", "pyspark.worker"])
 def test_an_application_is_left_alone(frozen: list[int], monkeypatch: pytest.MonkeyPatch, module: str | None) -> None:
     run_as(monkeypatch, module)
-    leave_out_what_is_loaded()
+    freeze_loaded_objects()
     assert not frozen
 
 

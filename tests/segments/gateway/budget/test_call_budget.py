@@ -12,13 +12,13 @@ def budget(**changes: int) -> CallBudget:
 
 def test_an_address_has_its_share_and_all_together_the_whole() -> None:
     held = budget()
-    assert held.take("a", 60)
-    assert not held.take("a", 1)
-    assert not held.take("b", 41)
-    assert held.take("b", 40)
-    assert not held.take("c", 0), "with a size of 0: whether there is any room"
+    assert held.try_take("a", 60)
+    assert not held.try_take("a", 1)
+    assert not held.try_take("b", 41)
+    assert held.try_take("b", 40)
+    assert not held.try_take("c", 0), "with a size of 0: whether there is any room"
     held.resize("b", 40, 0)
-    assert held.take("c", 0)
+    assert held.try_take("c", 0)
     assert held.bytes == 60
 
 
@@ -26,7 +26,7 @@ def test_what_was_received_counts_also_above_the_limit() -> None:
     held = budget()
     held.resize("a", 0, 1000)
     assert held.bytes == 1000
-    assert not held.take("b", 0)
+    assert not held.try_take("b", 0)
 
 
 def test_calls_are_counted_by_address() -> None:
@@ -39,9 +39,9 @@ def test_calls_are_counted_by_address() -> None:
 
 def test_who_waits_gets_room_an_address_after_the_other() -> None:
     held, came = budget(address_bytes_max=100), []
-    assert held.take("first", 100)
+    assert held.try_take("first", 100)
     for number, address in enumerate("aaab"):
-        assert not held.take(address, 30)
+        assert not held.try_take(address, 30)
         held.wait(address, 30, lambda number=number: came.append(number))  # type: ignore[misc]
     assert held.waiting == 4
     held.resize("first", 100, 10)
@@ -51,9 +51,9 @@ def test_who_waits_gets_room_an_address_after_the_other() -> None:
 
 def test_an_address_that_is_full_waits_for_itself_only() -> None:
     held, came = budget(), []
-    assert held.take("a", 60)
+    assert held.try_take("a", 60)
     held.wait("a", 30, lambda: came.append("a"))
-    assert held.take("b", 40), "a waits for its own bytes"
+    assert held.try_take("b", 40), "a waits for its own bytes"
     held.wait("c", 30, lambda: came.append("c"))
     held.resize("b", 40, 5)
     assert came == ["c"]
@@ -63,12 +63,12 @@ def test_an_address_that_is_full_waits_for_itself_only() -> None:
 
 def test_nobody_overtakes_a_large_request_that_waits_for_the_others() -> None:
     held, came = budget(), []
-    assert held.take("a", 50)
-    assert held.take("b", 40)
+    assert held.try_take("a", 50)
+    assert held.try_take("b", 40)
     ticket = held.wait("c", 30, lambda: came.append("c"))
-    assert not held.take("d", 5), "small ones would keep the large one out for ever"
+    assert not held.try_take("d", 5), "small ones would keep the large one out for ever"
     held.withdraw(ticket)
-    assert held.take("d", 5)
+    assert held.try_take("d", 5)
     assert came == []
 
 
@@ -88,7 +88,7 @@ def test_whatever_happens_nothing_is_lost_and_nothing_above_the_limits_is_grante
         action = data.draw(st.sampled_from(("take", "give", "withdraw")))
         if action == "take":
             address, size = data.draw(st.sampled_from("abc")), data.draw(st.integers(1, 60))
-            if held.take(address, size):
+            if held.try_take(address, size):
                 grant(address, size)
             else:
                 ticket = Ticket(address, size, lambda: None)
@@ -109,4 +109,4 @@ def test_whatever_happens_nothing_is_lost_and_nothing_above_the_limits_is_grante
     while taken:
         held.resize(*taken.pop(), 0)
     assert (held.bytes, held.waiting) == (0, 0)
-    assert held.take("z", 60), "nothing is left over"
+    assert held.try_take("z", 60), "nothing is left over"

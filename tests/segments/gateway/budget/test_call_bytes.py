@@ -20,10 +20,10 @@ async def test_a_message_takes_its_own_size_in_place_of_what_was_reserved_and_so
     call.received(10, 2)
     assert held.bytes == 10 + 2 * ELEMENT_BYTES
     call.received(5, 0)
-    call.let_go()
+    call.release_oldest()
     assert held.bytes == 5, "the oldest is given back first"
-    call.let_go()
-    call.let_go()
+    call.release_oldest()
+    call.release_oldest()
     assert held.bytes == 0
 
 

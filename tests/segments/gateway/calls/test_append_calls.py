@@ -80,7 +80,7 @@ async def test_after_a_fail_over_a_streaming_append_ends_and_appends_nothing_mor
         assert (await anext(replies)).window.records > 0
         requests.put_nowait(pb.AppendRequest(stream="s", values=[b"before"]))
         assert (await anext(replies)).result.position.segment == 1
-        await ownership.give_up()
+        await ownership.release()
         writer = await ownership.writer()
         requests.put_nowait(pb.AppendRequest(stream="s", values=[b"behind"]))
         assert (await anext(replies)).error.code == "stream-not-ready"

@@ -21,13 +21,13 @@ def asked(service: str) -> health_pb2.HealthCheckRequest:
 async def test_every_service_is_in_the_state_of_the_whole() -> None:
     health = HealthCalls()
     for serving in (False, True):
-        health.tell(serving=serving)
+        health.set_serving(serving=serving)
         for name in ("", *SERVICES):
             assert await health.check(asked(name), ANYBODY) == State(status=1 if serving else 2)
     with pytest.raises(StreamNotFoundError, match="no service other"):
         await health.check(asked("other"), ANYBODY)
     health.end()
-    health.tell(serving=True)
+    health.set_serving(serving=True)
     assert await health.check(asked(""), ANYBODY) == State(status=State.NOT_SERVING)
 
 
@@ -37,10 +37,10 @@ async def test_who_watches_is_told_each_change_and_a_service_that_is_not_there_m
     assert (await anext(watched)).status == State.NOT_SERVING
     news = asyncio.ensure_future(anext(watched))
     await asyncio.sleep(0)
-    health.tell(serving=False)
+    health.set_serving(serving=False)
     await asyncio.sleep(0)
     assert not news.done()
-    health.tell(serving=True)
+    health.set_serving(serving=True)
     assert (await news).status == State.SERVING
     assert (await anext(unknown)).status == State.SERVICE_UNKNOWN
     await watched.aclose()  # type: ignore[attr-defined]

@@ -34,7 +34,7 @@ async def test_a_producer_is_found_by_its_epoch_on_the_writer_that_is_open(tmp_p
         assert stream.known_producer(writer, current, monotonic=False) is later
         await streams.sweep()
         assert streams.owned == 1
-        await stream.ownership.give_up()
+        await stream.ownership.release()
         assert streams.owned == 0
 
 
@@ -112,14 +112,14 @@ async def test_a_stream_that_is_used_while_others_are_given_up_is_kept(
             await ownership.writer()
             ownership._used = LONG_AGO
         first, second = (await streams.get("s")).ownership, (await streams.get("t")).ownership
-        give_up, began, go_on = first.give_up, asyncio.Event(), asyncio.Event()
+        give_up, began, go_on = first.release, asyncio.Event(), asyncio.Event()
 
         async def slowly() -> None:
             await give_up()
             began.set()
             await go_on.wait()
 
-        monkeypatch.setattr(first, "give_up", slowly)
+        monkeypatch.setattr(first, "release", slowly)
         sweeping = asyncio.create_task(streams.sweep())
         await began.wait()
         writer = await second.writer()

@@ -82,7 +82,7 @@ def handler(behaviours: dict[str, Any], key: str, guard: CallGuard | None = None
 async def test_an_error_becomes_a_status_and_a_message_with_all_of_it() -> None:
     async def get(request: pb.GetStreamRequest, call: GrpcCall) -> pb.StreamInfo:
         assert call.caller is None
-        assert call.look() is None
+        assert call.recheck() is None
         raise StreamNotFoundError(f"no stream {request.stream}", stream=request.stream)
 
     context = Context(pb.GetStreamRequest(stream="s").SerializeToString())
@@ -247,7 +247,7 @@ async def test_requests_of_a_stream_are_given_back_when_they_are_answered() -> N
     async def append(requests: AsyncIterator[Any], call: GrpcCall) -> AsyncIterator[pb.AppendReply]:
         async for _ in requests:
             held.append(guard.budget.bytes)
-        call.let_go()
+        call.release_oldest()
         held.append(guard.budget.bytes)
         yield pb.AppendReply()
 

@@ -41,22 +41,22 @@ def test_a_call_may_go_on_while_its_credential_and_every_right_that_it_used_are_
 
     call = GrpcCall(Caller("a"), again, permissions=CallerRights(lambda: policies[-1]))
     call.require("s", APPEND)
-    assert call.look() is None
+    assert call.recheck() is None
     grant = Grant(Subject.parse("a"), frozenset({Right.APPEND}), Resource.parse("streams:s"))
     policies.append(Policy(Mode.ENFORCE, (grant,)))
-    assert call.look() is None
+    assert call.recheck() is None
     shown.append(Caller("a", ("/s",)))
-    assert call.look() is None, "its token has got limits that leave this stream"
+    assert call.recheck() is None, "its token has got limits that leave this stream"
     policies.append(Policy(Mode.ENFORCE))
-    taken = call.look()
+    taken = call.recheck()
     assert taken is not None
     assert taken.why == "taken away: no grant gives a the right to append on streams:s"
     policies.append(Policy())
-    assert call.look() is taken, "what has to end ends"
+    assert call.recheck() is taken, "what has to end ends"
 
     other = GrpcCall(Caller("a"), again)
     shown.append(None)
-    ended = other.look()
+    ended = other.recheck()
     assert ended is not None
     assert str(ended) == "the credentials of this call are no longer valid", "never why"
     assert ended.why == "token 12 was revoked"

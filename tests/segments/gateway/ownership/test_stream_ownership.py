@@ -187,7 +187,7 @@ async def test_an_idle_stream_is_given_up_and_taken_again() -> None:
     assert site.ownership.idle_s >= 70
     writer.pending = 1
     assert site.ownership.idle_s == 0
-    await site.ownership.give_up()
+    await site.ownership.release()
     assert (writer.ended, site.leases[0].released) == (["closed"], 1)
     assert await site.ownership.writer() is site.writers[1]
     await site.ownership.end()

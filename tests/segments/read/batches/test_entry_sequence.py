@@ -51,7 +51,7 @@ def test_every_record_is_handed_out_or_told_missing(plan: list[tuple[int, str]],
     if ends:
         items.append(sequence.on_end(sum(counts)))
     else:
-        items.append(sequence.give_up())
+        items.append(sequence.take_unsized_gap())
     seen: list[int] = []
     missing = 0
     for item in items:
@@ -81,7 +81,7 @@ def test_an_entry_that_repeats_records_is_not_handed_out() -> None:
     sequence = EntrySequence(1, 0, 0)
     assert len(sequence.on_run(0, [first, second])) == 2
     assert sequence.on_run(2, [second]) == []
-    gap = sequence.give_up()
+    gap = sequence.take_unsized_gap()
     assert gap is not None and gap.kind is GapKind.CORRUPT and gap.first == Position(1, 2, 0)
 
 

@@ -108,7 +108,7 @@ def test_every_record_is_handed_out_once_or_told_missing(plan: Plan, start: int,
             if fate == "there":
                 read(machine, chain, found, fates)
             else:
-                machine.on_gone(found, chain)
+                machine.on_ledger_deleted(found, chain)
         more, told = taken(machine)
         records, gaps = records + more, gaps + told
     machine.on_confirmed_end(follows=False)
@@ -127,13 +127,13 @@ def test_it_ends_at_its_stop_and_waits_where_nothing_is() -> None:
     machine.entered(segment)
     assert machine.on_run(1, 0, [entry(0, 3), entry(3, 3)], 2) is None
     assert taken(machine) == ([1, 2, 3, 4], []) and machine.ended
-    assert begun(stop=Position(1, 0, 0)).next_segment(chain) is NoSegment.GO_ON
+    assert begun(stop=Position(1, 0, 0)).next_segment(chain) is NoSegment.CONTINUE
     assert begun(Position(3, 0, 0)).next_segment(chain) is NoSegment.WAIT
     machine = begun(Position(3, 0, 0))
     machine.on_confirmed_end(follows=True)
     assert (machine.caught_up, machine.ended) == (True, False)
     machine.restart(LATEST)
-    assert (machine.caught_up, machine.place) == (False, LATEST)
+    assert (machine.caught_up, machine.resume_seek) == (False, LATEST)
 
 
 def test_a_segment_that_begins_with_a_later_piece_is_read_anew_from_its_first() -> None:
@@ -152,11 +152,11 @@ def test_a_ledger_that_is_gone_while_its_segment_is_open_is_waited_for_and_told(
     chain = chain_of([[2]]).start_segment(9, 0)
     machine = begun(Position(2, 0, 0))
     segment = next_of(machine, chain)
-    assert machine.on_gone(segment, chain)
+    assert machine.on_ledger_deleted(segment, chain)
     records, (gap,) = taken(machine)
     assert (records, gap.kind, gap.records, machine.position) == ([], GapKind.LOST, None, Position(2, 0, 0))
     dropped = chain.drop_empty(2)
-    assert not machine.on_gone(segment, dropped)
+    assert not machine.on_ledger_deleted(segment, dropped)
     assert (taken(machine), machine.position) == (([], []), Position(3, 0, 0))
 
 
@@ -166,7 +166,7 @@ def test_a_broken_entry_at_the_end_is_told_once_and_makes_the_next_number_unknow
     segment = next_of(machine, chain)
     machine.entered(segment)
     machine.on_broken(0, GapKind.CORRUPT, "damaged")
-    assert machine.tell_broken() and not machine.tell_broken() and not machine.caught_up
+    assert machine.report_broken() and not machine.report_broken() and not machine.caught_up
     (gap,) = taken(machine)[1]
     assert (gap.kind, gap.records) == (GapKind.CORRUPT, None)
     assert machine.missing_before(chain) is None

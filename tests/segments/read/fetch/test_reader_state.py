@@ -12,7 +12,7 @@ from segments.errors import StreamNotFoundError
 from segments.position import EARLIEST, LATEST, Position
 from segments.read import StreamReading
 from segments.read.fetch.fetcher import StreamFetcher
-from segments.read.fetch.reader_state import Activity, busy_until, idle_error
+from segments.read.fetch.reader_state import Activity, idle_error, wait_deadline
 from segments.seek import AtSeqNo
 from tests.segments.read.built_stream import BuiltStream, simulated
 
@@ -138,13 +138,13 @@ HERE = Position(1, 2, 0)
 
 
 def test_a_wait_ends_when_the_reader_would_count_as_idle() -> None:
-    assert busy_until(inf, 10.0, 5.0) == 15.0
-    assert busy_until(12.0, 10.0, 5.0) == 12.0
+    assert wait_deadline(inf, 10.0, 5.0) == 15.0
+    assert wait_deadline(12.0, 10.0, 5.0) == 12.0
 
 
 def test_without_a_limit_or_a_first_read_nothing_ends_it_earlier() -> None:
-    assert busy_until(inf, 10.0, None) == inf
-    assert busy_until(20.0, None, 5.0) == 20.0
+    assert wait_deadline(inf, 10.0, None) == inf
+    assert wait_deadline(20.0, None, 5.0) == 20.0
 
 
 def test_it_is_idle_exactly_when_the_wait_ends() -> None:

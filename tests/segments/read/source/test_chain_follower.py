@@ -23,7 +23,7 @@ def test_it_reads_once_until_a_change_is_reported(monkeypatch: pytest.MonkeyPatc
             return await inner()
 
         monkeypatch.setattr(record, "read", read)
-        follower.use()
+        follower.acquire()
         for _ in range(5):
             assert isinstance(await follower.current(), StreamChain)
         assert reads == 1
@@ -34,7 +34,7 @@ def test_it_reads_once_until_a_change_is_reported(monkeypatch: pytest.MonkeyPatc
         await stream.start()
         await waiting
         assert len((await follower.current()).segments) == 1
-        follower.let_go()
+        follower.release()
         assert follower.value is None
 
     simulated(story)
@@ -54,7 +54,7 @@ def test_a_wait_ends_in_time_or_when_it_is_woken() -> None:
     async def story(stream: BuiltStream) -> None:
         follower = stream.source.chain
         loop = asyncio.get_running_loop()
-        follower.use()
+        follower.acquire()
         await follower.current()
         began = loop.time()
         await follower.changed(began + 3)
@@ -63,10 +63,10 @@ def test_a_wait_ends_in_time_or_when_it_is_woken() -> None:
         await asyncio.sleep(0.5)
         follower.wake()
         await waiting
-        follower.doubt()
-        assert follower.is_doubtful
+        follower.invalidate()
+        assert follower.is_stale
         await follower.changed(None)
-        follower.let_go()
+        follower.release()
 
     simulated(story)
 
@@ -75,7 +75,7 @@ def test_a_stream_that_was_deleted_is_told() -> None:
     """SEG-81: and told again at the next reading."""
 
     async def story(stream: BuiltStream) -> None:
-        stream.source.chain.use()
+        stream.source.chain.acquire()
         await stream.node.store.delete(stream.node.path, None)
         for _ in range(2):
             with pytest.raises(StreamNotFoundError):

@@ -10,7 +10,7 @@ import pytest
 from bookkeeper.errors import BookieUnavailableError, DataMissingError, DigestMismatchError, NoSuchLedgerError
 from bookkeeper.ids import EntryId
 from segments.errors import StreamUnavailableError
-from segments.read.source.segment_feed import BrokenEntry, EntryRun, SegmentFeed, SegmentGoneError
+from segments.read.source.segment_feed import BrokenEntry, EntryRun, SegmentDeletedError, SegmentFeed
 from segments.record import GapKind
 from tests.segments.read.built_stream import BuiltStream, simulated
 
@@ -141,7 +141,7 @@ def test_bookies_that_fail_are_asked_again_until_patience_ends() -> None:
 
 @pytest.mark.parametrize(
     ("error", "told"),
-    [(NoSuchLedgerError("deleted"), SegmentGoneError), (BookieUnavailableError("away"), StreamUnavailableError)],
+    [(NoSuchLedgerError("deleted"), SegmentDeletedError), (BookieUnavailableError("away"), StreamUnavailableError)],
 )
 def test_who_asks_how_far_it_goes_is_told_why_nobody_answers(error: Exception, told: type[Exception]) -> None:
     async def story(stream: BuiltStream) -> None:
@@ -153,7 +153,7 @@ def test_who_asks_how_far_it_goes_is_told_why_nobody_answers(error: Exception, t
 
         feed.handle.read_last_add_confirmed = fails  # type: ignore[method-assign]
         with pytest.raises(told):
-            await feed.ask()
+            await feed.refresh_end()
         await feed.close()
 
     simulated(story)
@@ -165,12 +165,12 @@ def test_a_ledger_that_was_deleted_is_told() -> None:
         await stream.add(1)
         feed = await feed_of(stream, 1)
         await stream.client.delete_ledger(feed.segment.ledger_id, force=True)
-        with pytest.raises(SegmentGoneError):
+        with pytest.raises(SegmentDeletedError):
             while not feed.has_ended:
                 await feed.wait(asyncio.get_running_loop().time() + 30)
-                await feed.ask()
-            await feed.ask()
-            raise SegmentGoneError  # the deletion closed it first: that is an end, too
+                await feed.refresh_end()
+            await feed.refresh_end()
+            raise SegmentDeletedError  # the deletion closed it first: that is an end, too
         await feed.close()
 
     simulated(story)

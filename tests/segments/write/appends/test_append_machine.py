@@ -51,7 +51,7 @@ def _take(machine: AppendMachine, what: str, size: int, waiter: int) -> list[Gro
     """What one append cuts; None: it was not taken."""
     try:
         if what == "value":
-            if size > machine.easy:
+            if size > machine.fast_path_max:
                 return None
             add(machine, bytes(size), waiter)
             return machine.cut() if machine.is_group_full else []
@@ -88,7 +88,7 @@ def test_each_append_is_in_one_group_in_order_and_the_bytes_are_counted(calls: l
         machine.validate_state()
         assert machine.pending_bytes == sum(group.bytes for group in under_way) + machine.group.bytes
         assert machine.pending == len(under_way) + bool(machine.group.items)
-        assert not (machine.is_full and cut and machine.easy >= 0)
+        assert not (machine.is_full and cut and machine.fast_path_max >= 0)
     assert [each for group in (*sent, machine.group) for each in waiters(group)] == taken
 
 
@@ -122,16 +122,16 @@ def test_a_full_machine_takes_nothing_easy_until_it_is_told_to() -> None:
     machine = AppendMachine("s", CONFIG, None)
     sent = [group for slot in range(4) for group in machine.take_batch([bytes(880)], slot) + machine.cut()]
     sent += machine.take_batch([bytes(900)], 4) + machine.cut()
-    assert machine.is_full and machine.easy < 0 and "limits.pending_bytes" in str(machine.overloaded())
+    assert machine.is_full and machine.fast_path_max < 0 and "limits.pending_bytes" in str(machine.overloaded())
     machine.on_settled(sent[0])
-    assert (machine.is_full, machine.easy) == (False, -1)
-    assert (machine.settles, machine.pending, machine.pending_bytes) == (
+    assert (machine.is_full, machine.fast_path_max) == (False, -1)
+    assert (machine.settled_count, machine.pending, machine.pending_bytes) == (
         1,
         len(sent) - 1,
         sum(g.bytes for g in sent[1:]),
     )
     machine.admit()
-    assert (machine.is_full, machine.easy) == (False, 900)
+    assert (machine.is_full, machine.fast_path_max) == (False, 900)
 
 
 def test_a_large_batch_is_cut_where_its_records_with_their_cost_exceed_an_entry() -> None:

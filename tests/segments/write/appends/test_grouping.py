@@ -10,7 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segments.record import Record
-from segments.write.appends.grouping import ALONE, PLENTY, Group, Grouping, Linger, ProducerRun, Promise, Send, split
+from segments.write.appends.grouping import (
+    GATHER_UNDER_WAY,
+    LONE_APPENDS,
+    Group,
+    Grouping,
+    Linger,
+    ProducerRun,
+    Promise,
+    Send,
+    split,
+)
 
 
 def future() -> asyncio.Future[Any]:
@@ -67,22 +77,22 @@ def test_values_and_records_mix() -> None:
 
 def test_a_group_is_sent_at_the_turn_while_little_is_under_way_and_gathers_while_much_is() -> None:
     grouping = Grouping()
-    assert grouping.when(0) is Send.AT_THE_TURN
-    assert grouping.when(PLENTY - 1) is Send.AT_THE_TURN
-    assert grouping.when(PLENTY) is Send.ON_PROGRESS
-    assert Grouping(linger_s=0.005).when(0) == Linger(0.005)
+    assert grouping.send_time(0) is Send.AT_THE_TURN
+    assert grouping.send_time(GATHER_UNDER_WAY - 1) is Send.AT_THE_TURN
+    assert grouping.send_time(GATHER_UNDER_WAY) is Send.ON_PROGRESS
+    assert Grouping(linger_s=0.005).send_time(0) == Linger(0.005)
 
 
 def test_a_caller_that_waits_for_each_append_gets_its_entry_sent_at_once() -> None:
     for linger in (0.0, 0.005):
         grouping = Grouping(linger)
-        for _ in range(ALONE):
-            assert grouping.when(0) is not Send.NOW
+        for _ in range(LONE_APPENDS):
+            assert grouping.send_time(0) is not Send.NOW
             grouping.on_cut(1, 0)
-        assert grouping.when(0) is Send.NOW
-        assert grouping.when(1) is not Send.NOW
+        assert grouping.send_time(0) is Send.NOW
+        assert grouping.send_time(1) is not Send.NOW
         grouping.on_cut(2, 0)
-        assert grouping.when(0) is not Send.NOW
+        assert grouping.send_time(0) is not Send.NOW
 
 
 @given(st.lists(st.integers(0, 50), max_size=40), st.integers(1, 60))

@@ -43,9 +43,9 @@ async def test_a_ledger_made_in_advance_is_named_and_obtained_once() -> None:
     assert handle.id == named
     with pytest.raises(StreamNotReadyError):
         await allocator.obtain()
-    allocator.returned()
+    allocator.give_back()
     assert (await allocator.obtain()).id == named, "SEG-33: a start that failed gives it back"
-    allocator.taken()
+    allocator.mark_used()
     assert (await allocator.obtain()).id != named
     assert list(cluster.ledgers) == [1, 2]
 
@@ -64,7 +64,7 @@ async def test_of_two_owners_the_one_that_was_overtaken_deletes_its_ledger() -> 
     assert set(cluster.ledgers) == {(await chain_of(stream)).next_ledger}
     inline = await an_allocator(stream)
     await inline.obtain()
-    inline.returned()
+    inline.give_back()
     await an_allocator(stream)
     await inline.close(discard=True)
     assert set(cluster.ledgers) == {(await chain_of(stream)).next_ledger}
@@ -117,7 +117,7 @@ async def test_closing_deletes_what_was_made_or_leaves_it_to_the_next_owner() ->
     assert (await chain_of(stream)).next_ledger == 1
     allocator = await an_allocator(stream)
     await allocator.obtain()
-    allocator.returned()
+    allocator.give_back()
     await allocator.close(discard=True)
     assert list(cluster.ledgers) == [1]
     allocator.prepare()
@@ -158,7 +158,7 @@ async def test_a_ledger_that_the_record_names_is_not_deleted_by_the_owner_that_w
     allocator = await an_allocator(await stream_on(cluster.sibling()))
     handle = await allocator.obtain()
     await allocator._owner.step(lambda chain: chain.start_segment(handle.id, 0))
-    allocator.returned()  # as if the reply had been lost
+    allocator.give_back()  # as if the reply had been lost
     await StreamOwner.claim(stream.node, "another", claim_nonce(stream.client))
     await allocator.close(discard=True)
     assert (await chain_of(stream)).segments[-1].ledger_id == handle.id and handle.id in cluster.ledgers
@@ -174,7 +174,7 @@ async def test_a_ledger_stays_while_nobody_can_say_whether_the_record_names_it()
     allocator = await an_allocator(await stream_on(losing))
     handle = await allocator.obtain()
     await allocator._owner.step(lambda chain: chain.start_segment(handle.id, 0))
-    allocator.returned()
+    allocator.give_back()
     await StreamOwner.claim(stream.node, "another", claim_nonce(stream.client))
     step = allocator._owner.step
 

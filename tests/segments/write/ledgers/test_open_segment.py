@@ -51,10 +51,10 @@ async def test_entries_become_durable_in_order_whatever_room_the_ledger_has(room
     cluster.room = room
     watched = ProgressSource(cluster)
     watched.send(10)
-    await watched.segment.quiet()
+    await watched.segment.wait_until_durable()
     assert watched.durable == list(range(10))
     assert (watched.segment.next_entry, list(watched.segment.flights)) == (10, [])
-    await watched.segment.quiet()
+    await watched.segment.wait_until_durable()
 
 
 @in_virtual_time
@@ -64,24 +64,24 @@ async def test_the_first_failure_is_told_once_and_the_rest_is_of_unknown_outcome
     watched = ProgressSource(cluster)
     watched.send(5)
     with pytest.raises(AddTimeoutError):
-        await watched.segment.quiet()
+        await watched.segment.wait_until_durable()
     watched.send(2)  # they go nowhere
     await asyncio.sleep(0.1)
     assert watched.durable == [0, 1]
     assert len(watched.failures) == 1
-    unknown = await watched.segment.give_up()
+    unknown = await watched.segment.abandon()
     assert [sent.entry for sent in unknown] == [2, 3, 4, 5, 6]
     with pytest.raises(AddTimeoutError):
-        await watched.segment.quiet()
+        await watched.segment.wait_until_durable()
 
 
 @in_virtual_time
 async def test_who_waits_when_the_segment_is_given_up_is_told() -> None:
     watched = ProgressSource(Cluster())
     watched.send(3)
-    waiting = asyncio.ensure_future(watched.segment.quiet())
+    waiting = asyncio.ensure_future(watched.segment.wait_until_durable())
     await asyncio.sleep(0)
-    await watched.segment.give_up()
+    await watched.segment.abandon()
     with pytest.raises(ClientClosedError):
         await waiting
     assert (watched.durable, watched.failures) == ([], [])

@@ -31,7 +31,7 @@ def test_without_limits_only_a_wish_ends_a_segment() -> None:
     rolling = begun(RollLimits())
     assert rolling.reason(1e9, 1 << 40, 1 << 50) is None
     assert rolling.wake_at(1, 1) is None
-    rolling.ask()
+    rolling.request()
     assert rolling.reason(100, 1, 1) is RollReason.ASKED
 
 
@@ -48,7 +48,7 @@ def test_the_least_age_delays_and_the_greatest_forces() -> None:
 
 def test_a_wish_does_not_wait_for_the_least_age_and_is_fulfilled_once() -> None:
     rolling = begun(RollLimits(age_min_s=20))
-    rolling.ask()
+    rolling.request()
     assert rolling.reason(100, 0, 0) is None  # nothing to end
     assert rolling.reason(100, 1, 1) is RollReason.ASKED
     rolling.begin(100, 0)

@@ -87,7 +87,7 @@ class Story:
             assert machine.on_failed(current) == (current == machine.number)
         elif what == "ask":
             empty = not self.records and self.change is None
-            assert machine.ask(self.records) != empty
+            assert machine.request_roll(self.records) != empty
         elif what == "change" and self.change is None and machine.begin_change():
             self.change = machine.next_change(self.now, self.records, 0)
             if self.change is None:
@@ -161,7 +161,7 @@ def test_each_group_is_in_the_stream_once_in_order_or_refused_whatever_happens_w
 def test_a_failed_segment_is_replaced_whatever_else_is_due() -> None:
     machine = SegmentMachine(LIMITS)
     machine.on_open(1, 0, 0)
-    assert machine.ask(1) and machine.next_change(0, 1, 0) is RollReason.ASKED
+    assert machine.request_roll(1) and machine.next_change(0, 1, 0) is RollReason.ASKED
     assert (machine.on_failed(0), machine.is_open) == (False, True)
     assert machine.on_failed(1)
     assert (machine.is_open, machine.next_change(0, 1, 0)) == (False, Failover.REPLACE)
@@ -172,8 +172,8 @@ def test_a_failed_segment_is_replaced_whatever_else_is_due() -> None:
 def test_one_change_at_a_time_and_none_behind_the_end() -> None:
     machine = SegmentMachine(LIMITS)
     machine.on_open(1, 0, 0)
-    assert not machine.ask(0) and machine.begin_change() and not machine.begin_change()
-    assert machine.ask(0)  # the change that is under way may end it
+    assert not machine.request_roll(0) and machine.begin_change() and not machine.begin_change()
+    assert machine.request_roll(0)  # the change that is under way may end it
     machine.end_change()
     assert machine.begin_change()
     machine.end_change()

@@ -11,14 +11,14 @@ from bookkeeper.outcome import Outcome
 from segments.chain import StreamChain, StreamHead
 from segments.errors import OwnershipLostError, StreamMetadataError, StreamNotFoundError, StreamSealedError
 from segments.position import Position
-from segments.write.segment.segment_change import begun
+from segments.write.segment.segment_change import begin_segment
 from segments.write.state.stream_owner import StreamClaimLostError, StreamOwner, claim_nonce, error_for_caller
 from tests.segments.fake import Cluster, chain_of, stream_on
 from tests.spark_wal.webhdfs.virtual import in_virtual_time
 
 
 def start(ledger: int):  # type: ignore[no-untyped-def]
-    return lambda chain: begun(chain, None, ledger, 100, "host:9")
+    return lambda chain: begin_segment(chain, None, ledger, 100, "host:9")
 
 
 @in_virtual_time
