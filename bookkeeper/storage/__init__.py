@@ -8,7 +8,7 @@
     +-- updates/lac_waiters         who waits for a last add confirmed
     |
     +-- checkpoint/checkpointer     the manifest; when a checkpoint is made and what it covers
-    |     +-- checkpoint/disk_space       the reserve; whether the disk is read-only
+    |     +-- disk_space                  free space: whether the disk is read-only, and the reserve
     |     +-- entry_log/write_behind      how far entry logs are synced between checkpoints
     |     `-- checkpoint/checkpoint       the work of one checkpoint, on its thread
     |

@@ -18,11 +18,11 @@ from bookkeeper.storage.base.manifest import Manifest
 from bookkeeper.storage.base.results import EngineState, EngineStats, ignore
 from bookkeeper.storage.base.workers import StorageWorkers
 from bookkeeper.storage.checkpoint.checkpointer import Checkpointer
-from bookkeeper.storage.checkpoint.disk_space import DiskSpace
 from bookkeeper.storage.compaction.compaction_steps import CompactionSteps
 from bookkeeper.storage.compaction.compactor import Compactor
 from bookkeeper.storage.compaction.log_copy import CompactionFiles
 from bookkeeper.storage.compaction.schedule import CompactionSchedule
+from bookkeeper.storage.disk_space import DiskSpace
 from bookkeeper.storage.entry_log.entry_log_file import EntryLogWriter
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
 from bookkeeper.storage.index.entry_index import PageCache

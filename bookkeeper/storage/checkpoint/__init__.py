@@ -2,5 +2,4 @@
 
 checkpoint     one checkpoint, in an order that survives a crash
 checkpointer   when to make one, and the clean stop
-disk_space     free space: when the disk is read-only, and the reserve
 """

@@ -30,7 +30,7 @@ from bookkeeper.storage.checkpoint.checkpoint import (
     CheckpointScope,
     run_checkpoint,
 )
-from bookkeeper.storage.checkpoint.disk_space import DiskSpace
+from bookkeeper.storage.disk_space import DiskSpace
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
 from bookkeeper.storage.entry_log.write_behind import WriteBehind
 from bookkeeper.storage.index.index_segment import segment_name

@@ -27,10 +27,10 @@ from bookkeeper.storage.base.durable_file import BLOCK, TRANSIENT, SyncFailedErr
 from bookkeeper.storage.base.results import Done, EngineStats, ignore
 from bookkeeper.storage.base.workers import StorageWorkers
 from bookkeeper.storage.checkpoint.checkpointer import Checkpointer
-from bookkeeper.storage.checkpoint.disk_space import DiskSpace
 from bookkeeper.storage.compaction.chunk import Chunk, LedgerRecords, UnindexedRecordsError, living
 from bookkeeper.storage.compaction.log_copy import CompactionFiles, CopiedRecords
 from bookkeeper.storage.compaction.schedule import CompactionKind, CompactionSchedule, LogUse
+from bookkeeper.storage.disk_space import DiskSpace
 from bookkeeper.storage.entry_log.entry_log_file import Usage
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
 from bookkeeper.storage.index.ledger_descriptor import StateRecordKind

@@ -23,7 +23,7 @@ from bookkeeper.storage.base.dirty_marker import mark
 from bookkeeper.storage.base.durable_file import NO_SPACE, close_all, file_size, remove_files, sync
 from bookkeeper.storage.base.manifest import Manifest
 from bookkeeper.storage.base.results import PublishedProgress
-from bookkeeper.storage.checkpoint.disk_space import give_up_space
+from bookkeeper.storage.disk_space import give_up_space
 from bookkeeper.storage.entry_log.entry_log_file import log_ids, log_name
 from bookkeeper.storage.index.index_segment import segment_ids, segment_name
 from bookkeeper.storage.start.cover import StartCheckpoint

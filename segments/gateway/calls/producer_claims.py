@@ -19,7 +19,7 @@ from segments.gateway.guard.grpc_call import GrpcCall
 from segments.gateway.guard.request_rights import OVERRULE
 from segments.write.producer_owners import ProducerOwners
 
-REFRESH_S: Final = 5.0
+OWNER_REREAD_S: Final = 5.0
 """Seconds after which an owner is read again; appends continue meanwhile."""
 KNOWN_MAX: Final = 10_000
 """Names that are remembered at once."""
@@ -41,7 +41,7 @@ class ProducerClaims:
         if known is None or call.caller is None or known[0] != call.caller.name:
             return False
         now = self._clock.monotonic()
-        if now - known[1] >= REFRESH_S:
+        if now - known[1] >= OWNER_REREAD_S:
             self._note(producer, known[0], now)
             self._tasks.start(self._refresh(producer), f"look whose producer {producer} is")
         return True

@@ -13,7 +13,7 @@ from bookkeeper.errors import MetadataUnavailableError
 from bookkeeper.gateways.caller import Caller
 from bookkeeper.gateways.permissions import CallerRights
 from segments.errors import StreamAccessError, StreamMetadataError
-from segments.gateway.calls.producer_claims import REFRESH_S, ProducerClaims
+from segments.gateway.calls.producer_claims import OWNER_REREAD_S, ProducerClaims
 from segments.gateway.guard.grpc_call import GrpcCall
 from segments.write.producer_owners import ProducerOwners
 from tests.segments.read.built_stream import BuiltStream, simulated
@@ -59,7 +59,7 @@ def test_who_appends_waits_for_no_look_and_a_hand_over_is_noticed_in_time() -> N
             await gateway.use("p", etl)
         assert gateway.reads == before
         await gateway.owners.hand_over("p", "rival")
-        await asyncio.sleep(REFRESH_S + 0.1)
+        await asyncio.sleep(OWNER_REREAD_S + 0.1)
         assert gateway.claims.allows("p", etl), "it is looked at beside the append"
         await asyncio.sleep(1)
         with pytest.raises(StreamAccessError, match="belongs to rival"):
@@ -76,7 +76,7 @@ def test_while_the_store_is_away_what_was_known_counts_on_and_nothing_is_guessed
         await gateway.use("p", etl)
         gateway.away = True
         for _ in range(3):
-            await asyncio.sleep(REFRESH_S + 0.1)
+            await asyncio.sleep(OWNER_REREAD_S + 0.1)
             await gateway.use("p", etl)
         with pytest.raises(StreamMetadataError, match="whose producer q of stream built is"):
             await gateway.use("q", etl)

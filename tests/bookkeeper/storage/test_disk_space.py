@@ -10,7 +10,7 @@ import pytest
 from bookkeeper.errors import DiskFullError
 from bookkeeper.seams import Space
 from bookkeeper.storage.base.results import EngineState
-from bookkeeper.storage.checkpoint.disk_space import give_up_reserve, give_up_space
+from bookkeeper.storage.disk_space import give_up_reserve, give_up_space
 from tests.bookkeeper.storage.checkpoint.test_checkpointer import fill, on_state
 from tests.bookkeeper.storage.recording_disk import RecordingDisk
 from tests.bookkeeper.storage.workload import CONFIG, KEY, add, lid, make_entry, open_engine, read
