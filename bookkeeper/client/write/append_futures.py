@@ -44,6 +44,29 @@ class _EntryFutures:
                 future.set_exception(copy_unknown(error))
 
 
+class _OneFuture:
+    """The future of one entry."""
+
+    __slots__ = ("entry", "future")
+
+    def __init__(self, entry: int, future: asyncio.Future[Any]) -> None:
+        self.entry = entry
+        self.future = future
+
+    def confirm(self, upto: int) -> bool:
+        if self.entry >= upto:
+            return False
+        try:
+            self.future.set_result(self.entry)
+        except asyncio.InvalidStateError:
+            pass  # cancelled
+        return True
+
+    def fail(self, from_entry: int, error: BookKeeperError) -> None:
+        if not self.future.done():
+            self.future.set_exception(copy_unknown(error))
+
+
 class _RunFuture:
     """One future for the entries ``first .. last``; it gets their range."""
 
@@ -94,7 +117,7 @@ class AppendFutures:
     """The futures of entries that were given to the machine and are neither confirmed nor failed."""
 
     def __init__(self) -> None:
-        self._waiting: deque[_EntryFutures | _RunFuture | _PrefixFuture] = deque()
+        self._waiting: deque[_OneFuture | _EntryFutures | _RunFuture | _PrefixFuture] = deque()
         """In entry order."""
 
     def __len__(self) -> int:
@@ -102,7 +125,9 @@ class AppendFutures:
 
     def expect_each(self, first: int, futures: Sequence[asyncio.Future[Any]]) -> None:
         """One future for each of consecutive entries; each gets its id. ``futures`` must not be changed afterwards."""
-        if futures:
+        if len(futures) == 1:
+            self._waiting.append(_OneFuture(first, futures[0]))
+        elif futures:
             self._waiting.append(_EntryFutures(first, futures))
 
     def expect_run(self, first: int, count: int, future: asyncio.Future[Any]) -> None:

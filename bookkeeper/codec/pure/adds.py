@@ -47,6 +47,7 @@ _ENTRY_MASK: Final = (1 << STREAM_SHIFT) - 1
 PAYLOAD_MAX: Final = 1 << 30
 """Bytes that one payload may have; the limit of frames is the caller's."""
 _LENGTH_MAX: Final = 1 << 62
+_DIALECTS: Final = (Dialect.V2, Dialect.V3)  # made once: to look a member up in its class costs more
 
 
 # -- adds, on the bookie ---------------------------------------------------------------------------------
@@ -345,7 +346,7 @@ def check_recovery_encoding(
     Raises:
         ValueError: one that cannot be encoded.
     """
-    if dialect not in (Dialect.V2, Dialect.V3) or not 0 <= txn_base < 1 << 64:
+    if dialect not in _DIALECTS or not 0 <= txn_base < 1 << 64:
         raise ValueError(f"no dialect {dialect}, or no transaction id {txn_base}")
     if not 0 <= ledger_id <= INT64_MAX or len(entry_ids) != len(entries):
         raise ValueError(f"ledger {ledger_id}, {len(entry_ids)} ids for {len(entries)} entries")
@@ -371,7 +372,7 @@ def check_encoding(
     Raises:
         ValueError: one that cannot be encoded.
     """
-    if dialect not in (Dialect.V2, Dialect.V3) or digest not in DIGEST_SIZES:
+    if dialect not in _DIALECTS or digest not in DIGEST_SIZES:
         raise ValueError(f"no dialect {dialect}, or no digest {digest}")
     if not 0 <= ledger_id <= INT64_MAX or not 0 <= first <= INT64_MAX - len(payloads):
         raise ValueError(f"ledger {ledger_id}, entry {first}")

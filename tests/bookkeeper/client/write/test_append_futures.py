@@ -40,6 +40,24 @@ async def test_each_gets_its_id_and_a_run_its_range_in_order() -> None:
     assert not len(append_futures)
 
 
+@pytest.mark.rule("W2", "W7")
+async def test_one_entry_by_itself_gets_its_id_and_not_before_it_is_confirmed() -> None:
+    append_futures = AppendFutures()
+    first, cancelled, last, failed = futures(4)
+    for entry, future in enumerate((first, cancelled, last, failed)):
+        append_futures.expect_each(entry, [future])
+    assert len(append_futures) == 4
+    append_futures.confirm(0)
+    assert not first.done()
+    append_futures.confirm(1)
+    assert first.result() == 0 and not cancelled.done()
+    cancelled.cancel()
+    append_futures.confirm(3)
+    assert last.result() == 2 and not failed.done() and len(append_futures) == 1
+    append_futures.fail(3, LedgerFencedError("another client recovers this ledger"))
+    assert isinstance(failed.exception(), LedgerFencedError) and not len(append_futures)
+
+
 @pytest.mark.rule("W7")
 async def test_a_cancelled_future_is_stepped_over() -> None:
     append_futures = AppendFutures()
