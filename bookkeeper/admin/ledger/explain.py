@@ -84,7 +84,7 @@ def _print_report(found: ExplainedLedger) -> None:
     rows = [
         {
             "entries": each.span.removeprefix("entries ") + ("" if each.is_decided else " (open)"),
-            "copies": "\n".join(map(_copy, each.copies)),
+            "copies": tuple(map(_copy, each.copies)),
             "one_more_failure_loses": _in_words(each, each.one_more),
             "two_more_lose": _in_words(each, each.two_more),
         }

@@ -371,11 +371,14 @@ def _shared_out(room: int, least: Sequence[int], wanted: Sequence[int]) -> list[
 
 
 def in_cell(value: object) -> str:
-    """A value for people, on one line: a list is its items, side by side; nothing is empty; a truth is yes or no."""
+    """A value for people, on one line: a list is its items, side by side; nothing is empty; a truth is yes or no. The
+    items of a tuple have a line each."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return "\n".join(harmless(str(each), lines=False) for each in value)
     return harmless(" ".join(map(str, value)) if isinstance(value, list) else str(value), lines=False)
 
 

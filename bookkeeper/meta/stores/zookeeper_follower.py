@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
+from bookkeeper.errors import NoSuchKeyError
 from bookkeeper.meta.store import SessionState, Version, Versioned, check_path
 from bookkeeper.meta.stores.zookeeper_session import ZooKeeperSession
 
@@ -40,8 +41,12 @@ class ZooKeeperFollower:
             ask = partial(client.get_async, check_path(path))
         try:
             value, stat = await self._session.read(f"get {path}", ask)
-        except BaseException:
+        except NoSuchKeyError:  # a server keeps no watch there, and has fired an earlier one
             self._watched.discard(path)
+            raise
+        except BaseException:
+            if path in self._watched:  # another read may have left a watch, which would be forgotten with this one
+                self._fired(path)
             raise
         return Versioned(value, Version(stat.version), stat.ctime, stat.mzxid, stat.czxid)
 

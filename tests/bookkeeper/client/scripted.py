@@ -324,3 +324,9 @@ async def written(bk: BookKeeper, count: int = 50, size: int = 1, **shape: Any) 
         await ledger.append_many([b"%d" % i * size for i in range(count)])
     await asyncio.sleep(1)
     return ledger.id
+
+
+async def settled() -> None:
+    """What needs no time has happened: the net is in this process, and each of its steps is a turn of the loop."""
+    for _ in range(100):
+        await asyncio.sleep(0)

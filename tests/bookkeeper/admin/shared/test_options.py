@@ -123,6 +123,12 @@ def test_a_table_shows_lists_side_by_side_and_nothing_for_nothing(capsys: pytest
     assert "None" not in said
 
 
+def test_the_items_of_a_tuple_have_a_line_each_and_none_sends_a_control(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table("1 row", ["copies"], [{"copies": ("b1 seen", "b2\x1b\n gone")}])
+    cells = [line.strip("│ ") for line in capsys.readouterr().out.splitlines() if line.startswith("│")]
+    assert cells == ["b1 seen", "b2\\x1b\\n gone"]
+
+
 def test_nouns_are_counted() -> None:
     assert [counted(n, "ledger") for n in (0, 1, 2)] == ["0 ledgers", "1 ledger", "2 ledgers"]
     assert [counted(2, noun) for noun in ("entry", "day")] == ["2 entries", "2 days"]

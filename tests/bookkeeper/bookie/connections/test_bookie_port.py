@@ -18,6 +18,7 @@ from bookkeeper.net.connection import connect_bookie
 from bookkeeper.net.in_process import InProcessNet
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.house import House, RawPeer, run
+from tests.bookkeeper.client.scripted import settled
 
 
 def port_of(house: House, **options: Any) -> BookiePort:
@@ -31,7 +32,7 @@ def test_who_comes_before_it_serves_is_sent_away_and_so_is_who_comes_afterwards(
         port.secure()
         assert await port.bind(None) == 7 and port.address == Address("there", 7) and not port.encrypts
         early = await house.net.connect(port.address, RawPeer, timeout_s=1)
-        await asyncio.sleep(0.01)
+        await settled()
         assert early.closed
         port.serve(house.bookie, lambda: None)
         client = await connect_bookie(house.net, port.address)
@@ -94,11 +95,11 @@ async def test_who_comes_too_early_or_too_late_is_sent_away() -> None:
     net, early_listener = InProcessNet(), EarlyListener()
     early_listener.listener = await net.listen(Address("here", 1), early_listener.accept)
     early = await net.connect(Address("here", 1), RawPeer, timeout_s=1)
-    await asyncio.sleep(0.01)
+    await settled()
     assert early.closed
     early_listener.accepting = RawPeer
     served = await net.connect(Address("here", 1), RawPeer, timeout_s=1)
-    await asyncio.sleep(0.01)
+    await settled()
     assert not served.closed
     early_listener.close()
     early_listener.close()

@@ -19,7 +19,7 @@ from bookkeeper.real import system_seams
 from bookkeeper.wire import Dialect, ReadEntry
 from examples.certificates import Authority
 from tests.bookkeeper.bookie.listeners import LOOPS, bookie, run
-from tests.bookkeeper.client.scripted import ScriptedBookie, connection_of
+from tests.bookkeeper.client.scripted import ScriptedBookie, connection_of, settled
 
 B1 = BookieId("b1")
 CONFIG = ClientConfig(reconnect_delay_min_ms=10, reconnect_delay_max_ms=40)
@@ -142,7 +142,7 @@ async def test_while_the_store_is_away_the_last_known_address_is_used() -> None:
     house.store_away = False
     await house.listen()
     (await house.pool.get(B1)).abort()
-    await asyncio.sleep(0.01)
+    await settled()
     house.store_away = True
     assert not (await house.pool.get(B1)).closed
     await house.pool.close()
@@ -169,7 +169,7 @@ async def test_a_bookie_that_came_back_elsewhere_is_found_there() -> None:
     (await house.pool.get(B1)).abort()
     house.port = 2
     await house.listen()
-    await asyncio.sleep(0.01)
+    await settled()
     assert (await house.pool.get(B1)).address.port == 2
     await house.pool.close()
 
@@ -185,13 +185,13 @@ async def test_a_retired_connection_is_nobodys_any_more_and_ends_when_it_is_unus
     assert new is not old
     assert [old.closed] == [False]
     house.pool.dismiss(old)
-    await asyncio.sleep(0.01)
+    await settled()
     assert (old.closed, new.closed) == (True, False)
     house.bookie.silent = True
     waiting = asyncio.ensure_future(new.request(ReadEntry(LedgerId(1), NO_ENTRY), 60))
     await asyncio.sleep(0)
     house.pool.retire(B1, new)
-    await asyncio.sleep(0.01)
+    await settled()
     assert [new.closed] == [False]  # somebody waits for a reply
     with pytest.raises(BookieUnavailableError):
         new.abort()
@@ -204,7 +204,7 @@ async def test_a_closed_pool_connects_no_more() -> None:
     await house.listen()
     connection = await house.pool.get(B1)
     await house.pool.close()
-    await asyncio.sleep(0.01)
+    await settled()
     assert connection.closed
     with pytest.raises(ClientClosedError):
         await house.pool.get(B1)

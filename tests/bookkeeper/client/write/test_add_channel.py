@@ -18,7 +18,7 @@ from bookkeeper.ledger import QuorumSpec
 from bookkeeper.net.connection import AddRun
 from bookkeeper.net.in_process import InProcessNet
 from bookkeeper.wire import Dialect, Status
-from tests.bookkeeper.client.scripted import ScriptedBookie, connection_of
+from tests.bookkeeper.client.scripted import ScriptedBookie, connection_of, settled
 
 FULL = QuorumSpec(ensemble_size=3, write_quorum=3, ack_quorum=2)
 STRIPED = QuorumSpec(ensemble_size=4, write_quorum=2, ack_quorum=2)
@@ -71,9 +71,9 @@ async def test_what_is_sent_before_the_connection_stands_goes_out_first() -> Non
     channel.open()
     channel.send(channels.frames(0))
     assert not channels.replies
-    await asyncio.sleep(0.01)
+    await settled()
     channel.send(channels.frames(1, 2))
-    await asyncio.sleep(0.01)
+    await settled()
     assert channels.replies == [[(0, 1, Status.OK)], [(1, 2, Status.OK)]]
     await channels.pool.close()
 
@@ -81,14 +81,14 @@ async def test_what_is_sent_before_the_connection_stands_goes_out_first() -> Non
 async def test_a_bookie_that_is_not_there_and_one_that_goes_are_reported_once() -> None:
     channels = Lanes()
     channels.channel().open()
-    await asyncio.sleep(0.01)
+    await settled()
     assert [type(error) for error in channels.failures] == [BookieUnavailableError]
     await channels.listen()
     channels.pool.forgive(B1)
     channels.channel().open()
-    await asyncio.sleep(0.01)
+    await settled()
     channels.bookie.connections[0].abort()
-    await asyncio.sleep(0.01)
+    await settled()
     assert len(channels.failures) == 2
     await channels.pool.close()
 
@@ -99,22 +99,22 @@ async def test_after_a_drop_nothing_is_reported_and_the_next_lane_gets_another_c
     await channels.listen()
     channel = channels.channel()
     channel.open()
-    await asyncio.sleep(0.01)
+    await settled()
     before = channels.pool.ready(B1)
     channels.bookie.refuse_adds, channels.bookie.refusal_delay_s = Status.IO_ERROR, 0.05
     channel.send(channels.frames(0))
-    await asyncio.sleep(0.01)  # it is sent, its reply is on the way
+    await settled()  # it is sent, its reply is on the way
     channels.bookie.refuse_adds = None
     channel.drop()
     channel.send(channels.frames(1))
-    await asyncio.sleep(0.01)
+    await settled()
     assert not channels.replies and not channels.failures
     again = channels.channel()
     again.open()
-    await asyncio.sleep(0.01)
+    await settled()
     assert channels.pool.ready(B1) is not before
     again.send(channels.frames(1))
-    await asyncio.sleep(0.01)
+    await settled()
     await asyncio.sleep(0.1)
     assert channels.replies == [[(1, 1, Status.OK)]]
     await channels.pool.close()
@@ -125,14 +125,14 @@ async def test_a_connection_that_takes_nothing_is_ended_with_what_was_written() 
     await channels.listen()
     channel = channels.channel()
     channel.open()
-    await asyncio.sleep(0.01)
+    await settled()
     connection = channels.pool.ready(B1)
     assert connection is not None
     channels.bookie.connections[0].pause_reading()
     channel.send(channels.frames(0, 100_000))
-    await asyncio.sleep(0.01)
+    await settled()
     channel.drop()
-    await asyncio.sleep(0.01)
+    await settled()
     assert connection.closed
     await channels.pool.close()
 

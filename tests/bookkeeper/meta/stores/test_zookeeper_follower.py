@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kazoo.protocol.states import EventType, KeeperState, WatchedEvent
 
-from bookkeeper.errors import MetadataUnavailableError
+from bookkeeper.errors import MetadataUnavailableError, NoSuchKeyError
 from bookkeeper.meta.store import SessionState
 from bookkeeper.meta.stores.watches import SessionWatches
 from bookkeeper.meta.stores.zookeeper_follower import ZooKeeperFollower
@@ -25,6 +25,7 @@ class Script:
         self.watches: dict[str, Callable[[Any], None]] = {}
         self.plain: list[str] = []
         self.fails = False
+        self.gone: set[str] = set()
 
     def get_async(self, path: str, watch: Callable[[Any], None] | None = None) -> str:
         if watch is None:
@@ -35,6 +36,8 @@ class Script:
 
     async def read(self, what: str, send: Callable[[], str]) -> tuple[bytes, Any]:
         path = send()
+        if path in self.gone:
+            raise NoSuchKeyError(path)
         if self.fails:
             raise MetadataUnavailableError("no answer")
         return path.encode(), SimpleNamespace(version=1, ctime=2, mzxid=3, czxid=4)
@@ -105,7 +108,29 @@ async def test_a_read_that_failed_leaves_its_place_to_another() -> None:
         await follower.get("/a")
     script.fails = False
     await follower.get("/b")
-    assert set(script.watches) == {"/b"} and await follower.changed() == []
+    assert set(script.watches) == {"/b"} and await follower.changed() == ["/a"]
+
+
+async def test_a_read_that_failed_does_not_hide_the_next_write_from_who_has_read_before() -> None:
+    script = Script()
+    follower = await follower_of(script)
+    await follower.get("/a")
+    script.fails = True
+    with pytest.raises(MetadataUnavailableError):
+        await follower.get("/a")
+    assert await follower.changed() == ["/a"]
+
+
+async def test_a_value_that_is_not_there_is_not_named_at_each_look() -> None:
+    script = Script()
+    follower = await follower_of(script, watches_max=1)
+    script.gone.add("/a")
+    with pytest.raises(NoSuchKeyError):
+        await follower.get("/a")
+    assert await follower.changed() == []
+    await follower.get("/b")
+    script.fire("/b")
+    assert await follower.changed() == ["/b"], "its place was left to another"
 
 
 async def test_a_closed_one_knows_nothing() -> None:
