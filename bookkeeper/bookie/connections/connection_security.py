@@ -26,6 +26,7 @@ from bookkeeper.bookie.connections.handshake import (
     Admit,
     AskProvider,
     AwaitEarly,
+    AwaitTls,
     BeginTls,
     Handshake,
     HandshakeState,
@@ -291,6 +292,8 @@ class SecuredConnection(ServerConnection):
                     at += used
                     assert self._loop is not None
                     self._early_deadline = self._loop.call_later(EARLY_S, self._on_early_timeout)
+                case AwaitTls(used):
+                    at += used
                 case AskProvider(header, plugin, payload, used):
                     at += used
                     self._run_step(self._authenticate(header, plugin, payload))

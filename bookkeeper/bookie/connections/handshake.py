@@ -11,10 +11,11 @@ Until the handshake is done only START_TLS and AUTH are decoded. Of other frames
 them.
 
 Apache's clients with SASL do not wait for the answer to START_TLS: right behind it, in clear, they send their first
-AUTH message. It is always the same: it names the plugin and has no payload. A bookie with that plugin accepts this one
-message in clear, and nothing else (state EARLY), and answers it when the connection is encrypted. So an attacker in
-between can insert only what the client sends anyway. The answer to START_TLS waits for the message for a short time,
-because TLS must begin behind it, and other clients send none.
+AUTH message, and on a busy machine now and then right before it. It is always the same: it names the plugin and has no
+payload. A bookie with that plugin accepts this one message in clear, once, and nothing else (behind START_TLS: state
+EARLY), and answers it when the connection is encrypted. So an attacker in between can insert only what the client sends
+anyway. The answer to START_TLS waits for the message for a short time, because TLS must begin behind it, and other
+clients send none. Where TLS is offered and not required, an AUTH message before START_TLS begins an exchange in clear.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ FRAME_MAX: Final = TOKEN_MAX
 """The largest frame, in bytes, before the handshake is done (X10)."""
 
 EARLY_MAX: Final = 64
-"""The largest frame, in bytes, that may follow START_TLS in clear; that of Apache's clients has 19."""
+"""The largest frame, in bytes, that may come in clear beside START_TLS; that of Apache's clients has 19."""
 
 _LENGTH: Final = Struct(">I")
 
@@ -71,6 +72,13 @@ class AwaitEarly:
 
 
 @dataclass(frozen=True, slots=True)
+class AwaitTls:
+    """Drop ``used`` bytes: the early message has come, and START_TLS must follow."""
+
+    used: int
+
+
+@dataclass(frozen=True, slots=True)
 class AskProvider:
     """Hand ``payload`` to the provider's exchange, and drop ``used`` bytes."""
 
@@ -93,7 +101,7 @@ class Reject:
     reason: str
 
 
-Step = NeedBytes | BeginTls | AwaitEarly | AskProvider | Admit | Reject
+Step = NeedBytes | BeginTls | AwaitEarly | AwaitTls | AskProvider | Admit | Reject
 
 
 class Handshake:
@@ -114,7 +122,7 @@ class Handshake:
 
     def __init__(self, mode: str, *, authenticates: bool, early: str | None = None) -> None:
         """``mode`` is that of :class:`bookkeeper.net.tls.ServerTls`. With ``authenticates`` clients must send AUTH
-        messages; ``early`` is the plugin whose first one may come in clear behind START_TLS."""
+        messages; ``early`` is the plugin whose first one may come in clear beside START_TLS."""
         assert early is None or authenticates, "an early message, and nobody to answer it"
         self._mode = mode
         self._early = early
@@ -144,6 +152,13 @@ class Handshake:
         if is_early and (header is None or header.op is not Operation.AUTH or length > EARLY_MAX):
             return self._refuse_clear_bytes()
         if self.state is HandshakeState.CLEAR and not self._begins_tls(header):
+            if self._may_be_early(header, length):
+                if end - begin < length:
+                    return NeedBytes()
+                body = bytes(memoryview(buffer)[begin : begin + length])
+                if (early := self._early_message(body)) is not None:
+                    self.early = early
+                    return AwaitTls(_LENGTH.size + length)
             if self._mode == "required":
                 return self._refuse(header, head, "it sent an unencrypted request, and the bookie requires TLS")
             if not self._authenticates:
@@ -205,6 +220,24 @@ class Handshake:
         if state is HandshakeState.OPEN:
             assert self._identified or not self._authenticates, "served before it is authenticated"
 
+    def _may_be_early(self, header: wire.RequestHeader | None, length: int) -> bool:
+        """Whether a frame before START_TLS may be the early message."""
+        if self._early is None or self._mode != "required" or self.early is not None:
+            return False
+        return header is not None and header.op is Operation.AUTH and length <= EARLY_MAX
+
+    def _early_message(self, body: bytes) -> wire.RequestHeader | None:
+        """The header of the early message; None: it is something else. START_TLS has its dialect, whatever this has."""
+        try:
+            decoded = wire.DialectDetector(self._v2).decode(body)
+        except MalformedFrameError:
+            return None
+        if isinstance(decoded, wire.RefusedFrame):
+            return None
+        header, request = decoded
+        is_early = isinstance(request, wire.Auth) and request.plugin == self._early and not request.payload
+        return header if is_early else None
+
     def _begins_tls(self, header: wire.RequestHeader | None) -> bool:
         return self._mode != "off" and header is not None and header.op is Operation.START_TLS
 
@@ -225,7 +258,7 @@ class Handshake:
         match request:
             case wire.StartTls() if self.state is HandshakeState.CLEAR:
                 reply = wire.encode_reply(header, wire.StartTlsReply(Status.OK))
-                if self._early is not None:
+                if self._early is not None and self.early is None:
                     self.state, self._reply = HandshakeState.EARLY, reply
                     return AwaitEarly(used)
                 self.state = HandshakeState.ENCRYPTING

@@ -516,11 +516,11 @@ def test_a_bookie_whose_files_are_not_there_does_not_start(tmp_path: Path) -> No
 @pytest.mark.rule("X2", "X9")
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("dialect", Dialect)
-@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("when", ["together", "behind", "before"])
 def test_a_client_that_authenticates_like_apaches_before_tls_has_begun(
-    tmp_path: Path, loop: str, dialect: Dialect, together: bool
+    tmp_path: Path, loop: str, dialect: Dialect, when: str
 ) -> None:
-    """Its empty first message in clear, right behind START_TLS; in one piece with it, or not."""
+    """Its empty first message in clear, right behind START_TLS, in one piece with it or not; or right before it."""
     authority = Authority(tmp_path)
     users = private(tmp_path / "users", user_line("etl", Secret("word")))
     options = {"tls": served_by(authority.server()), "auth": {"provider": "sasl", "options": {"file": users}}}
@@ -541,8 +541,10 @@ def test_a_client_that_authenticates_like_apaches_before_tls_has_begun(
 
     async def main() -> None:
         async with bookie(tmp_path / "b", **options) as server, Raw.connect(server.address) as raw:
-            if together:
+            if when == "together":
                 raw.send(START_TLS + auth(b""))
+            elif when == "before":
+                raw.send(auth(b"") + START_TLS)
             else:
                 raw.send(START_TLS)
                 while not server.port.connections.connections:  # type: ignore[union-attr]  # noqa: ASYNC110

@@ -15,6 +15,7 @@ from bookkeeper.bookie.connections.handshake import (
     Admit,
     AskProvider,
     AwaitEarly,
+    AwaitTls,
     BeginTls,
     HandshakeState,
     NeedBytes,
@@ -185,6 +186,40 @@ def test_nothing_else_may_follow_it_and_nobody_is_answered_in_clear(dialect: Dia
     look(handshake, START_TLS)
     step = look(handshake, frame)
     assert step == Reject(None, "unencrypted bytes came after START_TLS, where TLS must begin")
+    assert handshake.state is HandshakeState.SHUT
+
+
+@pytest.mark.rule("X2", "X10")
+@pytest.mark.parametrize("dialect", Dialect)
+def test_it_may_also_come_right_before_start_tls_once(dialect: Dialect) -> None:
+    handshake = Handshake("required", authenticates=True, early="sasl")
+    assert look(handshake, EARLY[dialect][:-1]) == NeedBytes()
+    assert look(handshake, EARLY[dialect]) == AwaitTls(len(EARLY[dialect]))
+    step = look(handshake, START_TLS)
+    assert isinstance(step, BeginTls) and step.used == len(START_TLS), "nothing more is waited for"
+    assert handshake.early is not None and (handshake.early.dialect, handshake.early.op) == (dialect, Operation.AUTH)
+    assert not handshake.on_encrypted(admitted=True)
+    handshake.on_authenticated()
+    again = Handshake("required", authenticates=True, early="sasl")
+    look(again, EARLY[dialect])
+    refused = look(again, EARLY[dialect])
+    assert isinstance(refused, Reject) and "requires TLS" in refused.reason
+
+
+@pytest.mark.rule("X2", "X10")
+@pytest.mark.parametrize("dialect", Dialect)
+@pytest.mark.parametrize("what", ["another plugin", "a token", "a request", "large", "rubbish"])
+def test_nothing_else_may_come_before_start_tls(dialect: Dialect, what: str) -> None:
+    frame = {
+        "another plugin": wire.encode_request(wire.Auth("p", b""), dialect, 16),
+        "a token": wire.encode_request(wire.Auth("sasl", b"x"), dialect, 16),
+        "a request": READ[dialect],
+        "large": wire.encode_request(wire.Auth("sasl", bytes(100)), dialect, 16),
+        "rubbish": EARLY[dialect][:-2] + b"\xff\xff",
+    }[what]
+    handshake = Handshake("required", authenticates=True, early="sasl")
+    step = look(handshake, frame)
+    assert isinstance(step, Reject) and "requires TLS" in step.reason and handshake.early is None
     assert handshake.state is HandshakeState.SHUT
 
 
